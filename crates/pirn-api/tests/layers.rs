@@ -41,7 +41,6 @@ const CRATES: [(&str, &[&str]); 2] = [
         &[
             "panic",
             "on_carrier",
-            "interpose",
             "scoped_value",
             "thread",
             "bridge",

@@ -73,9 +73,7 @@ impl Frame {
             .unwrap_or("")
             .trim_start_matches(['<', '&']);
         // The command `pirn` is a program with functions of the same beginning.
-        ["pirn::", "pirn_rt::"]
-            .iter()
-            .any(|start| name.starts_with(start))
+        PATHS.iter().any(|start| name.starts_with(start))
             && self.file.as_deref().is_none_or(is_of_runtime)
             || name == "start_of_stack"
             || self.is_inner_part()
@@ -130,28 +128,31 @@ fn without_types(name: &str) -> &str {
 }
 
 /// Returns the name of libc's function whose work a function of the runtime does: `read` for
-/// `pirn::interpose::io::rw::read_here`.
+/// `pirn_libc::io::rw::read_here`.
 fn interposed_part(function: &str) -> Option<&str> {
-    let path = function.strip_prefix("pirn::interpose::")?;
+    let path = function.strip_prefix("pirn_libc::")?;
     path.rsplit("::").next()?.strip_suffix("_here")
 }
+
+/// The crates that make up the runtime, and the first parts of their functions' paths.
+const CRATES: [&str; 3] = ["pirn", "pirn-libc", "pirn-rt"];
+const PATHS: [&str; CRATES.len()] = ["pirn::", "pirn_libc::", "pirn_rt::"];
 
 /// Whether a source file is one of the runtime's: below `pirn/src` or `pirn-rt/src` or, from a
 /// registry, `pirn-0.1.0/src`.
 fn is_of_runtime(file: &str) -> bool {
-    let mut folders = file.split('/').peekable();
-    while let Some(folder) = folders.next() {
-        let version = folder
-            .strip_prefix("pirn")
-            .map(|rest| rest.strip_prefix("-rt").unwrap_or(rest))
-            .map(|rest| rest.strip_prefix('-').unwrap_or(rest));
-        let is_pirn =
-            version.is_some_and(|it| it.is_empty() || it.starts_with(|c: char| c.is_ascii_digit()));
-        if is_pirn && folders.peek() == Some(&"src") {
-            return true;
-        }
-    }
-    false
+    let is_crate = |folder: &str| {
+        CRATES.iter().any(|name| {
+            let version = folder
+                .strip_prefix(name)
+                .map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+            version.is_some_and(|it| it.is_empty() || it.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    let folders: Vec<_> = file.split('/').collect();
+    folders
+        .windows(2)
+        .any(|pair| is_crate(pair[0]) && pair[1] == "src")
 }
 
 /// The frame as the JDK writes it: `server::handle(main.rs:12)`.

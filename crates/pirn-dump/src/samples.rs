@@ -239,7 +239,7 @@ pub fn names(dump: &Dump) -> Names {
         )]),
         0x1f => last(vec![
             call("pirn::blocking::wait", Some("/pirn/src/wait.rs"), 8),
-            call("recvfrom", Some("/pirn/src/interpose/socket.rs"), 9),
+            call("recvfrom", Some("/pirn-libc/src/socket.rs"), 9),
         ]),
         0x2f => last(vec![
             call(

@@ -116,7 +116,6 @@ compile_error!(
 mod bridge;
 mod config;
 pub mod executor;
-mod interpose;
 mod observe;
 mod on_carrier;
 mod panic;

@@ -7,7 +7,7 @@
 mod after_fork;
 
 use crate::observe::{door, events};
-use crate::{config, interpose, observe};
+use crate::{config, observe};
 use pirn_rt::glibc::tls;
 use pirn_rt::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING, process};
 use pirn_rt::stack::{SizeClass, depth, region};
@@ -24,7 +24,7 @@ const NO_FSGSBASE: &str = "PIRN_NO_FSGSBASE";
 #[cold]
 #[unsafe(no_mangle)]
 fn pirn_start_runtime() -> io::Result<&'static Runtime> {
-    if runtime::has_forked() && !interpose::pthreads_are_virtual() {
+    if runtime::has_forked() && !pirn_libc::pthreads_are_virtual() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
@@ -49,7 +49,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     let keep = events::settings::from_environment().map_err(io::Error::other)?;
     notices::prepare();
     config::unknown::report();
-    interpose::verify().map_err(process::unsupported)?;
+    pirn_libc::verify().map_err(process::unsupported)?;
     let reserve = settings.tls_reserve.unwrap_or_else(default_tls_reserve);
     process::study(reserve)?;
     // The following steps cannot be undone, so a failure is final.
@@ -77,7 +77,7 @@ fn has_room() -> bool {
 /// Other programs must work as they do natively: Python with scipy opens 220, and 28 of these have
 /// such data. Room for 500 costs a thread a second page, since that of its stack is another one.
 fn default_tls_reserve() -> usize {
-    match interpose::pthreads_are_virtual() {
+    match pirn_libc::pthreads_are_virtual() {
         false => 320,
         true => 8 << 10,
     }
@@ -105,10 +105,10 @@ fn launch(
     }
     observe::debug_table::keep();
     sanitizer::find_out();
-    overflow::install(interpose::pthreads_are_virtual());
+    overflow::install(pirn_libc::pthreads_are_virtual());
     region::find_out();
     let observable = door::allow(settings.observe);
-    let slice_ns = match interpose::process::urgent::install(settings.slice, observable) {
+    let slice_ns = match pirn_libc::process::urgent::install(settings.slice, observable) {
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
@@ -118,15 +118,15 @@ fn launch(
         events::keeper::start_by_environment(runtime, keep)?;
     }
     run(runtime, settings)?;
-    interpose::process::fork::install().map_err(process::unsupported)?;
-    interpose::process::linker::install().map_err(process::unsupported)?;
+    pirn_libc::process::fork::install().map_err(process::unsupported)?;
+    pirn_libc::process::linker::install().map_err(process::unsupported)?;
     crate::thread::panics::name_them();
-    interpose::started();
+    pirn_libc::started();
     runtime::publish(runtime);
     if settings.sigquit {
-        interpose::process::quit::install();
+        pirn_libc::process::quit::install();
     }
-    interpose::process::signals::raised::install();
+    pirn_libc::process::signals::raised::install();
     if settings.observe == Some(true) {
         door::open_for_good();
     }
@@ -141,15 +141,15 @@ fn restart() -> io::Result<&'static Runtime> {
     unsafe { after_fork::renew() };
     runtime::has_begun_anew();
     door::allow(settings.observe);
-    let slice_ns = match interpose::process::urgent::is_installed() {
+    let slice_ns = match pirn_libc::process::urgent::is_installed() {
         true => settings.slice.as_nanos() as u64,
         false => 0,
     };
     let runtime = make(&settings, slice_ns)?;
     run(runtime, &settings)?;
-    interpose::started();
+    pirn_libc::started();
     runtime::publish(runtime);
-    interpose::process::quit::after_fork();
+    pirn_libc::process::quit::after_fork();
     if settings.observe == Some(true) {
         door::open_for_good();
     }

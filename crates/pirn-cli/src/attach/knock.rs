@@ -10,7 +10,7 @@ use std::io;
 use super::failure::Failure;
 use super::process::Process;
 
-/// The marker: `LET_ME_IN` in `crates/pirn/src/interpose/process/urgent.rs`.
+/// The marker: `LET_ME_IN` in `crates/pirn-libc/src/process/urgent.rs`.
 const MARKER: u64 = u64::from_ne_bytes(*b"pirn-ask");
 
 /// Asks the process to open its door.

@@ -168,10 +168,7 @@ fn pprof_reads_both_kinds_of_profiles() {
         raw.contains("state:[waiting]") && raw.contains("wait:[mutex]"),
         "{raw}"
     );
-    assert!(
-        raw.contains("recvfrom /pirn/src/interpose/socket.rs:9"),
-        "{raw}"
-    );
+    assert!(raw.contains("recvfrom /pirn-libc/src/socket.rs:9"), "{raw}");
     let top = pprof(&["-top", "-sample_index=threads"], &profile).unwrap();
     let sum = "Showing nodes accounting for 14, 100% of 14 total";
     assert!(top.contains(sum) && top.contains("recvfrom"), "{top}");

@@ -213,7 +213,7 @@ fn go_has_groups_with_addresses_and_names() {
     let expected = "goroutine profile: total 3\n\
         3 @ 0x10000020 0x10000030 0x10\n\
         # labels: {\"state\":\"waiting\", \"wait\":\"mutex\", \"spawned\":\"src/<script>\\x1b[31m.rs:12\"}\n\
-        #\t0x10000020\trecvfrom+0xf\t/pirn/src/interpose/socket.rs:9\n";
+        #\t0x10000020\trecvfrom+0xf\t/pirn-libc/src/socket.rs:9\n";
     dump.stacks[0].frames[2] = 0x1000_0030;
     let shown = text(&dump, Format::Go);
     assert!(shown.starts_with(expected), "{shown}");

@@ -10,11 +10,12 @@ fn shown(functions: &[&str], complete: bool) -> String {
             file: Some(match *function {
                 name if name.contains("pirn::")
                     || name.contains("pirn_rt::")
+                    || name.contains("pirn_libc::")
                     || name.starts_with('~') =>
                 {
                     "/x/pirn-0.1.0/src/local.rs".into()
                 }
-                "recv" | "recvfrom" => "/x/pirn/src/interpose/socket.rs".into(),
+                "recv" | "recvfrom" => "/x/pirn-libc/src/socket.rs".into(),
                 _ => "/x/pirn-cli/src/main.rs".into(),
             }),
             ..Frame::default()
@@ -30,7 +31,7 @@ fn shown(functions: &[&str], complete: bool) -> String {
 
 #[test]
 fn a_part_of_a_function_of_libc_has_its_name() {
-    let part = "pirn::interpose::io::rw::read_here";
+    let part = "pirn_libc::io::rw::read_here";
     assert_eq!(started(&["pirn::wait", part, "a::b"]), "read a::b");
     assert_eq!(started(&["mine::read_here"]), "mine::read_here");
 }
@@ -50,7 +51,7 @@ fn parts_of_the_runtime_without_their_path_are_not_shown() {
     let generic = [
         "~block<x>",
         "wait<pirn::x>",
-        "pirn::interpose::io::rw::read_here",
+        "pirn_libc::io::rw::read_here",
         "a::b",
     ];
     assert_eq!(started(&generic), "read a::b");
@@ -126,6 +127,7 @@ fn a_program_with_our_name_is_not_the_runtime() {
         ("/x/pirn-0.1.0/src/local.rs", true),
         ("/x/crates/pirn-rt/src/local.rs", true),
         ("/x/pirn-rt-0.1.0/src/local.rs", true),
+        ("/x/crates/pirn-libc/src/io/rw.rs", true),
         ("/x/crates/pirn-cli/src/main.rs", false),
         ("/x/pirn/examples/src/main.rs", false),
         ("src/main.rs", false),

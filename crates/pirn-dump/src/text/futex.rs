@@ -4,7 +4,7 @@ use crate::model::{Dump, Group, LockKind, WaitKind};
 use crate::names::Names;
 
 /// The crates whose functions wait at futexes for the program.
-const LIBRARIES: [&str; 10] = [
+const LIBRARIES: [&str; 11] = [
     "std::",
     "core::",
     "alloc::",
@@ -14,6 +14,7 @@ const LIBRARIES: [&str; 10] = [
     "flume::",
     "once_cell::",
     "pirn::",
+    "pirn_libc::",
     "pirn_rt::",
 ];
 

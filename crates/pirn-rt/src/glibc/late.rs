@@ -26,7 +26,7 @@
 //! makers need no barrier. A block stays READY when its thread has ended; writing to it then is
 //! harmless, since the next block in its place is begun after L5.
 //!
-//! The linker calls the library's initialisers after L5 (`interpose/process/linker.rs`), and no
+//! The linker calls the library's initialisers after L5 (`pirn-libc/process/linker.rs`), and no
 //! thread can use the data before.
 
 use super::linker::{self, StaticModule};

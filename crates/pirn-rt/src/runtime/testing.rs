@@ -41,10 +41,14 @@ pub fn ready<T: Send>(
     ClosureBody::allocate(attributes, f).unwrap()
 }
 
-/// Starts a runtime with as little as this crate has: no interposition, no settings.
 #[cfg(test)]
 #[unsafe(no_mangle)]
 fn pirn_start_runtime() -> std::io::Result<&'static Runtime> {
+    start()
+}
+
+/// Starts a runtime with as little as this crate has: no interposition, no settings, no carriers.
+pub fn start() -> std::io::Result<&'static Runtime> {
     let _guard = super::STARTING.lock();
     if let Some(runtime) = super::get() {
         return Ok(runtime);

@@ -17,9 +17,9 @@ mod holders;
 pub(crate) mod scopes;
 pub(crate) mod standstill;
 
-use crate::interpose::owner_of;
 use core::ffi::CStr;
 use pirn_dump::{LockKind, Wait, WaitKind};
+use pirn_libc::owner_of;
 use pirn_rt::arch;
 use pirn_rt::stack::Slot;
 use pirn_rt::time::{self, Deadline};

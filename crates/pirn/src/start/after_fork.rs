@@ -17,7 +17,6 @@
 //! slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
 //! again.
 
-use crate::interpose;
 use crate::observe::{door, lints};
 use pirn_rt::blocking::{fds, parking_lot, wait};
 use pirn_rt::glibc::late;
@@ -35,7 +34,7 @@ use pirn_rt::vthread::{helper, magazines, mounted, residents};
 pub(super) unsafe fn renew() {
     // SAFETY: the caller's contract.
     unsafe {
-        interpose::after_fork();
+        pirn_libc::after_fork();
         parking_lot::after_fork();
         late::after_fork();
         magazines::after_fork();

@@ -14,12 +14,12 @@
 //! `#[pirn::main]` and `#[pirn::test]`.
 
 use super::{Builder, JoinHandle, Result};
-use crate::interpose::{Start, answer_next_create};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::panic::Location;
 use core::ptr;
+use pirn_libc::{Start, answer_next_create};
 use pirn_rt::vthread::record::Place;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -161,7 +161,7 @@ mod tests {
         assert!(!own(
             "/x/.cargo/registry/src/index-1/pirn-0.1.0/src/scope.rs"
         ));
-        assert!(!own("/x/crates/pirn/src/interpose/time.rs"));
+        assert!(!own("/x/crates/pirn-libc/src/time.rs"));
         assert!(!own("/x/crates/pirn-rt/src/vthread/mount.rs"));
         assert!(!is_own(&Frame::default()));
     }

@@ -1,10 +1,10 @@
 //! Reading and writing, as the traits of all crates need it.
 
 use super::AsyncIo;
-use crate::interpose::once;
 use core::sync::atomic::Ordering;
 use core::task::{Context, Poll};
 use libc::iovec;
+use pirn_libc::once;
 use pirn_rt::poison::locked;
 use pirn_rt::sys::{Errno, SysResult};
 #[cfg(feature = "futures-io")]

@@ -7,8 +7,8 @@
 //! mount it waits.
 
 use super::walk::{Seen, Walker};
-use crate::interpose::process::urgent;
 use pirn_dump::{End, State};
+use pirn_libc::process::urgent;
 use pirn_rt::arch;
 use pirn_rt::sched::os_thread::{self, Blocked, InKernel};
 use pirn_rt::sched::sample::Registers;

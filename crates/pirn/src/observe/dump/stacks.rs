@@ -32,7 +32,7 @@ impl Stacks {
             all: Vec::new(),
             read: HashMap::new(),
             shown: HashMap::new(),
-            interposed: crate::interpose::addresses(),
+            interposed: pirn_libc::addresses(),
             bytes: 0,
         }
     }

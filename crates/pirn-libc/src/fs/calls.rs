@@ -1,0 +1,300 @@
+//! Files: the kernel's operations on paths and open files, except reading and writing.
+//!
+//! None of these calls can be tried without blocking: a path may lead to a slow disk or over a
+//! network, and so may the inode of an open file. They end by themselves, so on a virtual thread
+//! they run on the pool of [`offload::bounded`], unless they only look at a file that is [at
+//! hand](super::cached). On a platform thread they act as libc does.
+//!
+//! Calls that wait for somebody else, rather than for a device, have files of their own: opening
+//! ([`open`](super::open)), locks ([`lock`](super::lock)) and moving bytes between descriptors
+//! ([`copy`](super::copy)). Directory streams are in [`dir`](super::dir).
+
+use super::cached::{file_at_hand, path_at_hand};
+use crate::Path;
+use crate::registry::interposed;
+use crate::thread::cancel;
+use crate::virtual_thread;
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
+use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
+use pirn_rt::arch;
+use pirn_rt::blocking::offload;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::vthread::awaited::Awaited;
+
+const HERE: c_int = libc::AT_FDCWD;
+
+interposed! {
+    family "Files: names, attributes, contents as a whole" for Scaling,
+        cannot "keep a carrier from waiting for a page of a mapped file, for `lseek` with \
+            `SEEK_DATA`, or in functions that walk a tree inside libc (`ftw`, `nftw`, \
+            `fts_read`, `glob`)";
+
+    // Names and attributes, by path.
+    Pool {
+        fn mkdir(path: Path, mode: mode_t) -> c_int = SYS_mkdir(path, mode);
+        fn mkdirat(dir: c_int, path: Path, mode: mode_t) -> c_int = SYS_mkdirat(dir, path, mode);
+        fn mkfifo(path: Path, mode: mode_t) -> c_int = SYS_mknodat(HERE, path, mode | libc::S_IFIFO, 0);
+        fn mkfifoat(dir: c_int, path: Path, mode: mode_t) -> c_int = SYS_mknodat(dir, path, mode | libc::S_IFIFO, 0);
+        fn mknod(path: Path, mode: mode_t, device: dev_t) -> c_int = SYS_mknodat(HERE, path, mode, device);
+        fn mknodat(dir: c_int, path: Path, mode: mode_t, device: dev_t) -> c_int = SYS_mknodat(dir, path, mode, device);
+        fn rmdir(path: Path) -> c_int = SYS_rmdir(path);
+        fn unlink(path: Path) -> c_int = SYS_unlink(path);
+        fn unlinkat(dir: c_int, path: Path, flags: c_int) -> c_int = SYS_unlinkat(dir, path, flags);
+        fn rename(from: Path, to: Path) -> c_int = SYS_rename(from, to);
+        fn renameat(dir: c_int, from: Path, to_dir: c_int, to: Path) -> c_int = SYS_renameat(dir, from, to_dir, to);
+        fn renameat2(dir: c_int, from: Path, to_dir: c_int, to: Path, flags: c_uint) -> c_int
+            = SYS_renameat2(dir, from, to_dir, to, flags);
+        fn link(from: Path, to: Path) -> c_int = SYS_link(from, to);
+        fn linkat(dir: c_int, from: Path, to_dir: c_int, to: Path, flags: c_int) -> c_int
+            = SYS_linkat(dir, from, to_dir, to, flags);
+        fn symlink(target: Path, path: Path) -> c_int = SYS_symlink(target, path);
+        fn symlinkat(target: Path, dir: c_int, path: Path) -> c_int = SYS_symlinkat(target, dir, path);
+        fn chmod(path: Path, mode: mode_t) -> c_int = SYS_chmod(path, mode);
+        fn chown(path: Path, owner: uid_t, group: gid_t) -> c_int = SYS_chown(path, owner, group);
+        fn lchown(path: Path, owner: uid_t, group: gid_t) -> c_int = SYS_lchown(path, owner, group);
+        fn fchownat(dir: c_int, path: Path, owner: uid_t, group: gid_t, flags: c_int) -> c_int
+            = SYS_fchownat(dir, path, owner, group, flags);
+        fn truncate(path: Path, length: off_t) -> c_int = SYS_truncate(path, length);
+        fn truncate64(path: Path, length: off_t) -> c_int = SYS_truncate(path, length);
+        fn chdir(path: Path) -> c_int = SYS_chdir(path);
+        fn fchdir(fd: c_int) -> c_int = SYS_fchdir(fd);
+    }
+
+    // Calls that only look. `struct stat` is the kernel's on this machine, in every version of
+    // glibc.
+    Glance {
+        fn access(path: Path, mode: c_int) -> c_int = SYS_access(path, mode) if found(HERE, path, 0);
+        fn readlink(path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
+            = SYS_readlink(path, buffer, size) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+        fn readlinkat(dir: c_int, path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
+            = SYS_readlinkat(dir, path, buffer, size) if found(dir, path, libc::AT_SYMLINK_NOFOLLOW);
+        fn stat(path: Path, out: *mut libc::stat) -> c_int = SYS_stat(path, out) if found(HERE, path, 0);
+        fn stat64(path: Path, out: *mut libc::stat64) -> c_int = SYS_stat(path, out) if found(HERE, path, 0);
+        fn lstat(path: Path, out: *mut libc::stat) -> c_int
+            = SYS_lstat(path, out) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+        fn lstat64(path: Path, out: *mut libc::stat64) -> c_int
+            = SYS_lstat(path, out) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+        fn fstat(fd: c_int, out: *mut libc::stat) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
+        fn fstat64(fd: c_int, out: *mut libc::stat64) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
+        fn fstatat(dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int
+            = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
+        fn fstatat64(dir: c_int, path: Path, out: *mut libc::stat64, flags: c_int) -> c_int
+            = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
+        /// `std::fs::metadata` calls this.
+        fn statx(dir: c_int, path: Path, flags: c_int, mask: c_uint, out: *mut libc::statx) -> c_int
+            = SYS_statx(dir, path, flags, mask, out) if found(dir, path, flags);
+    }
+
+    // Open files and file systems.
+    Pool {
+        fn statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
+        fn statfs64(path: Path, out: *mut libc::statfs64) -> c_int = SYS_statfs(path, out);
+        fn __statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
+        fn fstatfs(fd: c_int, out: *mut libc::statfs) -> c_int = SYS_fstatfs(fd, out);
+        fn fstatfs64(fd: c_int, out: *mut libc::statfs64) -> c_int = SYS_fstatfs(fd, out);
+        fn syncfs(fd: c_int) -> c_int = SYS_syncfs(fd);
+        fn ftruncate(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
+        fn ftruncate64(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
+        fn fchmod(fd: c_int, mode: mode_t) -> c_int = SYS_fchmod(fd, mode);
+        fn fchown(fd: c_int, owner: uid_t, group: gid_t) -> c_int = SYS_fchown(fd, owner, group);
+        fn readahead(fd: c_int, offset: off_t, length: size_t) -> ssize_t = SYS_readahead(fd, offset, length);
+    }
+
+    // Cancellation points.
+    Pool as {
+        fn fsync(fd: c_int) -> c_int = at_a_point(c"fsync", libc::SYS_fsync, args([fd as usize]));
+        fn fdatasync(fd: c_int) -> c_int
+            = at_a_point(c"fdatasync", libc::SYS_fdatasync, args([fd as usize]));
+        fn sync_file_range(fd: c_int, offset: off_t, length: off_t, flags: c_uint) -> c_int
+            = at_a_point(c"sync_file_range", libc::SYS_sync_file_range, args([
+                fd as usize, offset as usize, length as usize, flags as usize,
+            ]));
+        fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int
+            = at_a_point(c"msync", libc::SYS_msync, args([address as usize, length, flags as usize]));
+        fn fallocate(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
+            = at_a_point(c"fallocate", libc::SYS_fallocate, args([
+                fd as usize, mode as usize, offset as usize, length as usize,
+            ]));
+        fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
+            = fallocate(fd, mode, offset, length);
+    }
+
+    // Extended attributes.
+    Pool {
+        fn getxattr(path: Path, name: Path, value: *mut c_void, size: size_t) -> ssize_t
+            = SYS_getxattr(path, name, value, size);
+        fn lgetxattr(path: Path, name: Path, value: *mut c_void, size: size_t) -> ssize_t
+            = SYS_lgetxattr(path, name, value, size);
+        fn fgetxattr(fd: c_int, name: Path, value: *mut c_void, size: size_t) -> ssize_t
+            = SYS_fgetxattr(fd, name, value, size);
+        fn setxattr(path: Path, name: Path, value: *const c_void, size: size_t, flags: c_int) -> c_int
+            = SYS_setxattr(path, name, value, size, flags);
+        fn lsetxattr(path: Path, name: Path, value: *const c_void, size: size_t, flags: c_int) -> c_int
+            = SYS_lsetxattr(path, name, value, size, flags);
+        fn fsetxattr(fd: c_int, name: Path, value: *const c_void, size: size_t, flags: c_int) -> c_int
+            = SYS_fsetxattr(fd, name, value, size, flags);
+        fn listxattr(path: Path, list: *mut c_char, size: size_t) -> ssize_t = SYS_listxattr(path, list, size);
+        fn llistxattr(path: Path, list: *mut c_char, size: size_t) -> ssize_t = SYS_llistxattr(path, list, size);
+        fn flistxattr(fd: c_int, list: *mut c_char, size: size_t) -> ssize_t = SYS_flistxattr(fd, list, size);
+        fn removexattr(path: Path, name: Path) -> c_int = SYS_removexattr(path, name);
+        fn lremovexattr(path: Path, name: Path) -> c_int = SYS_lremovexattr(path, name);
+        fn fremovexattr(fd: c_int, name: Path) -> c_int = SYS_fremovexattr(fd, name);
+    }
+
+    // Calls that libc does more for than pass on: it emulates flags, or converts structures.
+    Pool {
+        fn faccessat(dir: c_int, path: Path, mode: c_int, flags: c_int) -> c_int;
+        fn euidaccess(path: Path, mode: c_int) -> c_int;
+        fn eaccess(path: Path, mode: c_int) -> c_int;
+        fn fchmodat(dir: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int;
+        fn lchmod(path: Path, mode: mode_t) -> c_int;
+        fn remove(path: Path) -> c_int;
+        fn utimensat(dir: c_int, path: Path, times: *const timespec, flags: c_int) -> c_int;
+        fn futimens(fd: c_int, times: *const timespec) -> c_int;
+        fn utime(path: Path, times: *const libc::utimbuf) -> c_int;
+        fn utimes(path: Path, times: *const timeval) -> c_int;
+        fn lutimes(path: Path, times: *const timeval) -> c_int;
+        fn futimes(fd: c_int, times: *const timeval) -> c_int;
+        fn futimesat(dir: c_int, path: Path, times: *const timeval) -> c_int;
+        fn statvfs(path: Path, out: *mut libc::statvfs) -> c_int;
+        fn statvfs64(path: Path, out: *mut libc::statvfs64) -> c_int;
+        fn fstatvfs(fd: c_int, out: *mut libc::statvfs) -> c_int;
+        fn fstatvfs64(fd: c_int, out: *mut libc::statvfs64) -> c_int;
+        /// Returns an error number.
+        fn posix_fallocate(fd: c_int, offset: off_t, length: off_t) -> c_int;
+        /// Returns an error number.
+        fn posix_fallocate64(fd: c_int, offset: off_t, length: off_t) -> c_int;
+        /// Returns an error number.
+        fn posix_fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
+        /// Returns an error number.
+        fn posix_fadvise64(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
+        fn canonicalize_file_name(path: Path) -> *mut c_char;
+        /// A fortified program calls this for `realpath`.
+        fn __realpath_chk(path: Path, resolved: *mut c_char, size: size_t) -> *mut c_char;
+        /// A fortified program calls this for `readlink`.
+        fn __readlink_chk(path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
+        /// A fortified program calls this for `readlinkat`.
+        fn __readlinkat_chk(dir: c_int, path: Path, buffer: *mut c_char, length: size_t, size: size_t) -> ssize_t;
+    }
+
+    // Programs built against glibc before 2.33 call these in place of the `stat`s and `mknod`s.
+    // `version` is that of the structure; on this machine there has been only one, and glibc only
+    // checks it.
+    Pool {
+        fn __xmknod(version: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
+        fn __xmknodat(version: c_int, dir: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
+        fn __xstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;
+        fn __xstat64(version: c_int, path: Path, out: *mut libc::stat64) -> c_int;
+        fn __lxstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;
+        fn __lxstat64(version: c_int, path: Path, out: *mut libc::stat64) -> c_int;
+        fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int;
+        fn __fxstat64(version: c_int, fd: c_int, out: *mut libc::stat64) -> c_int;
+        fn __fxstatat(version: c_int, dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int;
+        fn __fxstatat64(version: c_int, dir: c_int, path: Path, out: *mut libc::stat64, flags: c_int) -> c_int;
+    }
+    Pool by hand { sync, realpath }
+}
+
+/// Makes a system call at once if it needs only what is `at_hand`, and otherwise on the pool.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn glance(
+    name: &'static CStr,
+    at_hand: impl FnOnce() -> bool,
+    number: c_long,
+    args: [usize; 6],
+) -> isize {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if virtual_thread().is_some() && at_hand() {
+            sys::to_c(sys::check(arch::syscall(number, args)))
+        } else {
+            bounded_call(name, number, args)
+        }
+    }
+}
+
+/// Makes a system call that ends by itself, for the function of this name. Returns its result as
+/// a C function does.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn bounded_call(name: &'static CStr, number: c_long, args: [usize; 6]) -> isize {
+    // SAFETY: the caller's contract.
+    sys::to_c(offload::bounded(Awaited::call(name), || unsafe {
+        sys::check(arch::syscall(number, args))
+    }))
+}
+
+/// Makes the same call, as a cancellation point.
+///
+/// # Safety
+/// As for the system call; the caller is `extern "C-unwind"` and has nothing to drop.
+unsafe fn at_a_point(name: &'static CStr, number: c_long, args: [usize; 6]) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { cancel::own_point(move || bounded_call(name, number, args) as c_int) }
+}
+
+/// Returns the result of a C function that reports through `errno`.
+pub(crate) fn from_c(result: c_int) -> SysResult {
+    if result == -1 {
+        Err(Errno(sys::errno()))
+    } else {
+        Ok(result as usize)
+    }
+}
+
+/// Returns the six arguments of a system call, of which the first are given.
+pub(crate) fn args<const N: usize>(given: [usize; N]) -> [usize; 6] {
+    let mut all = [0; 6];
+    all[..N].copy_from_slice(&given);
+    all
+}
+
+/// Returns whether the file that this path leads to is at hand. `flags` are those of `fstatat`.
+///
+/// # Safety
+/// As for `fstatat(2)`.
+unsafe fn found(dir: c_int, path: Path, flags: c_int) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if flags & libc::AT_EMPTY_PATH != 0
+            && (path.is_null() || sys::fetch_u8(path.addr()) == Ok(0))
+        {
+            return file_at_hand(dir).is_some();
+        }
+        let follow = if flags & libc::AT_SYMLINK_NOFOLLOW != 0 {
+            libc::O_NOFOLLOW
+        } else {
+            0
+        };
+        path_at_hand(dir, path, follow).is_some()
+    }
+}
+
+/// `sync`.
+#[unsafe(no_mangle)]
+pub extern "C" fn sync() {
+    // SAFETY: no arguments.
+    unsafe { bounded_call(c"sync", libc::SYS_sync, [0; 6]) };
+}
+
+/// `realpath`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
+    if resolved.is_null() {
+        // This does the same, and exists in one version only: `realpath`'s first could not
+        // allocate.
+        // SAFETY: the caller's contract.
+        return unsafe { canonicalize_file_name(path) };
+    }
+    // SAFETY: the caller's contract.
+    offload::bounded(Awaited::call(c"realpath"), || unsafe {
+        real!(fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char)
+    })
+}

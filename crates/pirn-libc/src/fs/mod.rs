@@ -1,0 +1,10 @@
+//! Files and folders: the kernel's operations on paths and open files, except reading and writing.
+
+pub(crate) mod cached;
+pub(crate) mod calls;
+pub(crate) mod copy;
+pub(crate) mod dir;
+mod fifo;
+pub(crate) mod lock;
+pub(crate) mod open;
+pub(crate) mod scan;

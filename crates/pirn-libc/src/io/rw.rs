@@ -1,0 +1,226 @@
+//! `unistd.h`: reading, writing, closing, pipes and duplicates.
+
+use super::transfer;
+use crate::fs::cached::file_type;
+use crate::registry::interposed;
+use crate::thread::cancel;
+use core::ffi::{c_int, c_void};
+use libc::{iovec, size_t, ssize_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::awaited::Awaited;
+
+interposed! {
+    family "Descriptors" for Correctness;
+
+    Parks by hand { read, write }
+    Kernel by hand {
+        close: "virtual threads that wait for the descriptor wake with `EBADF`",
+        pipe, pipe2, dup, dup2, dup3, close_range, closefrom,
+    }
+
+    // glibc's own names for the same functions.
+    Parks as {
+        fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t
+            = read(fd, buffer, length);
+        fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t
+            = write(fd, buffer, length);
+    }
+    Kernel as {
+        fn __close(fd: c_int) -> c_int = close(fd);
+        fn __pipe(fds: *mut c_int) -> c_int = pipe(fds);
+        fn __dup2(fd: c_int, new: c_int) -> c_int = dup2(fd, new);
+    }
+}
+
+/// `read`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    let ours = move || unsafe { read_here(fd, buffer, length) };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = move || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
+}
+
+/// Reads without asking for a cancellation. Not inlined: then the closure is, and the arguments
+/// stay in registers. Dumps know the ending of its name: they show `read`.
+///
+/// # Safety
+/// As for [`read`].
+#[inline(never)]
+unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::parkable().is_none() {
+            call!(libc::SYS_read, fd, buffer, length)
+        } else if length == 0 {
+            read_nothing(fd)
+        } else {
+            transfer::read_buffer(fd, buffer, length)
+        }
+    })
+}
+
+/// `write`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    let ours = move || unsafe { write_here(fd, buffer, length) };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = move || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
+}
+
+/// Writes without asking for a cancellation. Not inlined, as [`read_here`].
+///
+/// # Safety
+/// As for [`write`].
+#[inline(never)]
+unsafe fn write_here(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if vthread::parkable().is_none() {
+            call!(libc::SYS_write, fd, buffer, length)
+        } else if length == 0 {
+            write_nothing(fd)
+        } else {
+            let iov = iovec {
+                iov_base: buffer.cast_mut(),
+                iov_len: length,
+            };
+            transfer::write_vectored(fd, &iov, 1)
+        }
+    })
+}
+
+/// Reads no bytes, which some kinds refuse, and some devices wait for: `preadv2` does neither.
+#[cold]
+fn read_nothing(fd: c_int) -> SysResult {
+    // SAFETY: no bytes, so no pointers.
+    let plain = || unsafe { call!(libc::SYS_read, fd, 0, 0) };
+    let kind = file_type(fd).unwrap_or(libc::S_IFREG);
+    let waits = kind == libc::S_IFCHR || kind == 0; // 0: an `eventfd` or the like.
+    match waits && !transfer::is_ready(fd, libc::POLLIN) {
+        true => offload::dedicated(Awaited::call(c"read"), plain),
+        false => plain(),
+    }
+}
+
+/// Writes no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
+fn write_nothing(fd: c_int) -> SysResult {
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
+    readiness::blocking(fd, Interest::Write, deadline, || {
+        // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
+        match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
+            // SAFETY: the same.
+            Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
+            result => result,
+        }
+    })
+}
+
+/// `close`: virtual threads that wait for the descriptor wake with `EBADF`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn close(fd: c_int) -> c_int {
+    // SAFETY: nothing to drop.
+    unsafe { cancel::beginning() };
+    let result = fds::close(fd);
+    crate::fs::lock::lock_released();
+    sys::to_c(result) as c_int
+}
+
+/// `pipe`.
+///
+/// # Safety
+/// `fds` has room for two.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe(fds: *mut c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { pipe2(fds, 0) }
+}
+
+/// `pipe2`.
+///
+/// # Safety
+/// `fds` has room for two.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { call!(libc::SYS_pipe2, fds, flags) };
+    if result.is_ok() {
+        for i in 0..2 {
+            // SAFETY: the kernel has written two.
+            fds::created(unsafe { *fds.add(i) });
+        }
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `dup`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_dup, fd) };
+    if let Ok(new) = result {
+        fds::duplicated(fd, new as c_int);
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `dup2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+    if fd == new {
+        // SAFETY: no pointers.
+        return sys::to_c(unsafe { call!(libc::SYS_dup2, fd, new) }) as c_int;
+    }
+    dup3(fd, new, 0)
+}
+
+/// `dup3`: closes `new` first. `EBUSY`: `new` is a descriptor of the runtime.
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+    if fds::is_ours(new) {
+        return sys::to_c(Err(Errno(libc::EBUSY))) as c_int;
+    }
+    if fd != new {
+        fds::closing(new);
+    }
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_dup3, fd, new, flags) };
+    if result.is_ok() {
+        fds::duplicated(fd, new);
+    }
+    sys::to_c(result) as c_int
+}
+
+/// `close_range`: the descriptors of the runtime stay open.
+#[unsafe(no_mangle)]
+pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    sys::to_c(fds::close_range(first, last, flags)) as c_int
+}
+
+/// `closefrom`.
+#[unsafe(no_mangle)]
+pub extern "C" fn closefrom(first: c_int) {
+    if close_range(first.max(0) as u32, u32::MAX, 0) != 0 {
+        // The kernel does not have the call. libc looks in `/proc`, and aborts if that is not
+        // mounted.
+        // SAFETY: no pointers.
+        unsafe { real!(fn closefrom(first: c_int) -> ()) };
+    }
+}

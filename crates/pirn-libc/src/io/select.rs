@@ -1,0 +1,289 @@
+//! `sys/select.h`.
+
+use super::poll::wait_for_any;
+use crate::process::signals::masks;
+use crate::registry::interposed;
+use crate::thread::cancel;
+use crate::virtual_thread;
+use core::ffi::c_int;
+use libc::{fd_set, sigset_t, timespec, timeval};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::wait_word::Hearing;
+
+interposed! {
+    family "Waiting for descriptors, in sets" for Scaling;
+
+    Parks by hand { select, pselect }
+    Parks as {
+        fn __select(
+            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+            timeout: *mut timeval,
+        ) -> c_int = select(count, read, write, except, timeout);
+    }
+}
+
+/// Bits per word of a set.
+const BITS: usize = 64;
+/// The maximum number of descriptors of a process.
+const MOST: usize = 1 << 20;
+
+/// The three sets of a call: the number of descriptors they cover, their addresses, and the bits
+/// asked for. A set may be larger than `fd_set`. If `count` claims more than the program has room
+/// for, the kernel only reads as far as there can be open descriptors.
+struct Sets {
+    count: usize,
+    pointers: [*mut u64; 3],
+    asked: [Vec<u64>; 3],
+}
+
+impl Sets {
+    /// Copies the bits asked for, as far as there is memory; the kernel reports what is missing.
+    fn new(count: c_int, pointers: [*mut fd_set; 3]) -> Sets {
+        let count = usize::try_from(count).unwrap_or(0).min(MOST);
+        let pointers = pointers.map(<*mut fd_set>::cast::<u64>);
+        let asked = pointers.map(|pointer| {
+            let words = if pointer.is_null() {
+                0
+            } else {
+                count.div_ceil(BITS)
+            };
+            (0..words)
+                .map_while(|i| sys::fetch_u64(pointer.wrapping_add(i).addr()).ok())
+                .collect()
+        });
+        Sets {
+            count,
+            pointers,
+            asked,
+        }
+    }
+
+    /// Removes the words that the kernel has not read: after a call that has found nothing, it has
+    /// cleared those that it has read.
+    ///
+    /// # Safety
+    /// The kernel has accepted the sets.
+    unsafe fn keep_seen(&mut self) {
+        for (&pointer, asked) in self.pointers.iter().zip(&self.asked) {
+            let cleared = |&(i, &word): &(usize, &u64)| {
+                // SAFETY: the word was read before.
+                word == 0 || unsafe { *pointer.add(i) } == 0
+            };
+            if !pointer.is_null() {
+                let seen = asked.iter().enumerate().take_while(cleared).count();
+                self.count = self.count.min(seen * BITS);
+            }
+        }
+    }
+
+    /// Calls `select` without waiting, on the bits asked for. Stores the result for the program.
+    ///
+    /// # Safety
+    /// As for [`keep_seen`](Self::keep_seen), which has been called.
+    unsafe fn ask(&self) -> SysResult {
+        let mut found = self.asked.clone();
+        let [read, write, except] = found.each_mut().map(|set| match set.is_empty() {
+            true => core::ptr::null_mut(),
+            false => set.as_mut_ptr(),
+        });
+        // SAFETY: sets of our own, as large as the count says, or null.
+        let result = unsafe { select_now(self.count, read, write, except) };
+        if let Ok(1..) = result {
+            // SAFETY: the caller's contract.
+            unsafe { self.store(&found) };
+        }
+        result
+    }
+
+    /// Stores sets for the program, in words that the kernel has cleared.
+    ///
+    /// # Safety
+    /// As for `ask`.
+    unsafe fn store(&self, sets: &[Vec<u64>; 3]) {
+        for (&pointer, set) in self.pointers.iter().zip(sets) {
+            let words = set.iter().take(self.count.div_ceil(BITS)).enumerate();
+            for (i, &word) in words.filter(|&(_, &word)| word != 0) {
+                // SAFETY: the kernel has cleared this word.
+                unsafe { *pointer.add(i) = word };
+            }
+        }
+    }
+
+    /// Returns the descriptors asked for, each with whether to watch for reading and for writing.
+    fn watched(&self) -> Vec<(c_int, bool, bool)> {
+        let has = |set: &[u64], fd: usize| {
+            set.get(fd / BITS)
+                .is_some_and(|word| word >> (fd % BITS) & 1 != 0)
+        };
+        let [read, write, except] = &self.asked;
+        (0..self.count)
+            .map(|fd| {
+                (
+                    fd as c_int,
+                    has(read, fd) || has(except, fd),
+                    has(write, fd),
+                )
+            })
+            .filter(|&(_, read, write)| read || write)
+            .collect()
+    }
+}
+
+/// Calls `select` without waiting.
+///
+/// # Safety
+/// As for `select(2)`.
+unsafe fn select_now(count: usize, read: *mut u64, write: *mut u64, except: *mut u64) -> SysResult {
+    let none = sys::timespec(0);
+    let none = &raw const none;
+    // A signal ends even a call that does not wait; then the sets are as they were.
+    sys::uninterrupted(|| {
+        // SAFETY: the caller's contract, and a valid timespec.
+        unsafe { call!(libc::SYS_pselect6, count, read, write, except, none, 0) }
+    })
+}
+
+unsafe fn select_virtually(
+    count: c_int,
+    pointers: [*mut fd_set; 3],
+    timeout: Option<u64>,
+) -> SysResult {
+    let mut sets = Sets::new(count, pointers);
+    let [read, write, except] = sets.pointers;
+    // SAFETY: the caller's contract.
+    let first = unsafe { select_now(count as usize, read, write, except)? };
+    if first > 0 || timeout == Some(0) {
+        return Ok(first);
+    }
+    // SAFETY: the kernel has just accepted them.
+    unsafe { sets.keep_seen() };
+    let deadline = Deadline::after_timeout(timeout);
+    // SAFETY: as above.
+    let ask = || unsafe { sets.ask() };
+    let result = wait_for_any(&sets.watched(), deadline, Hearing::Always, ask);
+    if result.is_err() {
+        // The sets as the program has left them.
+        // SAFETY: as above.
+        unsafe { sets.store(&sets.asked) };
+    }
+    result
+}
+
+/// Reads a timeout from a `timeval`, in nanoseconds. `EINVAL`: it is not a valid time.
+fn fetch_timeout(address: *const timeval) -> Result<Option<u64>, Errno> {
+    if address.is_null() {
+        return Ok(None);
+    }
+    let [seconds, micros] = sys::fetch_time(address.addr())?.map(u64::try_from);
+    let (Ok(seconds), Ok(micros)) = (seconds, micros) else {
+        return Err(Errno(libc::EINVAL));
+    };
+    let nanos = micros.saturating_mul(1000);
+    Ok(Some(
+        seconds.saturating_mul(1_000_000_000).saturating_add(nanos),
+    ))
+}
+
+/// `select`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    let ours = move || {
+        if virtual_thread().is_none() {
+            // SAFETY: the caller's contract.
+            let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
+            return sys::to_c(result) as c_int;
+        }
+        let start = sys::now();
+        sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
+            // SAFETY: the caller's contract.
+            let result = unsafe { select_virtually(count, [read, write, except], nanos) };
+            if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
+                let tv_sec = (left / 1_000_000_000) as i64;
+                let tv_usec = (left % 1_000_000_000 / 1000) as i64;
+                // Linux stores the time left.
+                // SAFETY: the caller's; it was read before.
+                unsafe { *timeout = timeval { tv_sec, tv_usec } };
+            }
+            result
+        })) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = move || {
+            real!(
+                unwinding fn select(
+                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+                    timeout: *mut timeval
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
+}
+
+/// `pselect`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let ours = move || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe {
+            if let Some(thread) = virtual_thread() {
+                sys::fetch_timeout(timeout).and_then(|nanos| {
+                    let sets = [read, write, except];
+                    let wait = |nanos| select_virtually(count, sets, nanos);
+                    masks::waiting(thread, mask, nanos, wait)
+                })
+            } else {
+                // As in ppoll: the kernel writes the time left, which libc hides. The mask comes
+                // with its size.
+                let mut copy = timeout.as_ref().copied();
+                let timeout = copy
+                    .as_mut()
+                    .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
+                let mask = [mask as usize, 8];
+                call!(
+                    libc::SYS_pselect6,
+                    count,
+                    read,
+                    write,
+                    except,
+                    timeout,
+                    mask.as_ptr()
+                )
+            }
+        }) as c_int
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs = move || {
+            real!(
+                unwinding fn pselect(
+                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+                    timeout: *const timespec, mask: *const sigset_t
+                ) -> c_int
+            )
+        };
+        cancel::point(libcs, ours)
+    }
+}

@@ -1,0 +1,490 @@
+//! Reading and writing: attempts that never block, and the loops around them.
+//!
+//! Three ways to try without blocking, in this order:
+//! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as
+//!   they are in the page cache;
+//! * descriptors without that flag (devices): `poll` without waiting, then the plain call;
+//!   [terminals](tty) need more;
+//! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
+//!   a pool thread.
+
+use super::tty;
+use crate::fs::cached::is_on_device;
+use crate::net::pieces::{self, after, transfer_all};
+use crate::registry::interposed;
+use crate::thread::cancel;
+use crate::virtual_thread;
+use core::cell::Cell;
+use core::ffi::{c_int, c_long, c_void};
+use libc::{iovec, off_t, size_t, ssize_t};
+use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, offload};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::Awaited;
+
+const READ: [c_long; 3] = [libc::SYS_pread64, libc::SYS_preadv2, libc::SYS_preadv];
+const WRITE: [c_long; 3] = [libc::SYS_pwrite64, libc::SYS_pwritev2, libc::SYS_pwritev];
+const READV: [c_long; 2] = [libc::SYS_preadv, libc::SYS_preadv2];
+const WRITEV: [c_long; 2] = [libc::SYS_pwritev, libc::SYS_pwritev2];
+
+interposed! {
+    family "Reading and writing in several buffers and at offsets" for Scaling;
+
+    Parks by hand { readv, writev }
+    Glance as {
+        fn pread(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
+        fn pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
+        fn __pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(READ, fd, buffer, length, offset);
+        fn pwrite(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn __pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
+            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
+        fn preadv(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(READV, fd, iov, count, offset);
+        fn preadv64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(READV, fd, iov, count, offset);
+        fn pwritev(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(WRITEV, fd, iov, count, offset);
+        fn pwritev64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
+            = positioned_vectored(WRITEV, fd, iov, count, offset);
+    }
+}
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
+/// The offset -1: the descriptor's own position.
+pub(super) const HERE: isize = -1;
+/// The maximum number of bytes that the kernel reads or writes in one call.
+pub(crate) const MOST: usize = 0x7fff_f000;
+
+/// Returns whether a descriptor has these events right now.
+pub(crate) fn is_ready(fd: c_int, events: i16) -> bool {
+    sys::events_now(fd, events) != 0
+}
+
+/// Returns whether `preadv2` or `pwritev2` does not support `RWF_NOWAIT`: the file does not know
+/// the flag, the kernel does not know the call, or a seccomp profile forbids it. (Other reasons for
+/// `EPERM` show again in the plain call.)
+pub(super) fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM))
+}
+
+/// Reads or writes once without `RWF_NOWAIT`, when `poll` says that it will not wait. `EPERM`:
+/// `poll` cannot tell, because files are always ready; the pool must make the call. Nor does it
+/// tell enough of a [terminal](tty::TERMINAL).
+pub(super) fn unflagged(fd: c_int, events: i16, plain: impl FnOnce() -> SysResult) -> SysResult {
+    if tty::is_terminal(fd) {
+        Err(tty::TERMINAL)
+    } else if is_on_device(fd) {
+        Err(Errno(libc::EPERM))
+    } else if is_ready(fd, events) {
+        plain()
+    } else {
+        EAGAIN
+    }
+}
+
+/// Reads at the descriptor's position, into one buffer.
+///
+/// # Safety
+/// As for `read(2)`.
+pub(crate) unsafe fn read_buffer(fd: c_int, buffer: *mut c_void, length: usize) -> SysResult {
+    let iov = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { read_wanted(fd, &iov, 1, || asked(buffer.addr(), length)) }
+}
+
+/// Reads at the descriptor's position, into several buffers.
+///
+/// # Safety
+/// As for `readv(2)`.
+unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: the caller's contract.
+    unsafe { read_wanted(fd, iov, count, || asked_of_all(iov, count)) }
+}
+
+/// Returns the number of bytes that a buffer has room for. `None`: the kernel will not accept it.
+pub(crate) fn asked(address: usize, length: usize) -> Option<usize> {
+    const END_OF_PROGRAM: usize = 1 << 47;
+    let end = address.checked_add(length)?;
+    (end <= END_OF_PROGRAM).then_some(length)
+}
+
+/// Returns the number of bytes that some buffers have room for. `None`: as for [`asked`].
+pub(crate) fn asked_of_all(iov: *const iovec, count: c_int) -> Option<usize> {
+    if count > libc::UIO_MAXIOV {
+        return None;
+    }
+    let mut total = 0usize;
+    for i in 0..usize::try_from(count).ok()? {
+        let vector = iov.addr().checked_add(i * size_of::<iovec>())?;
+        let [address, length] = [vector, vector + size_of::<usize>()].map(sys::fetch_u64);
+        total = total.checked_add(asked(address.ok()? as usize, length.ok()? as usize)?)?;
+    }
+    Some(total)
+}
+
+/// Reads at the descriptor's position. `asked` is as [`asked`] for the buffers.
+///
+/// # Safety
+/// As for `readv(2)`.
+#[inline]
+unsafe fn read_wanted(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    asked: impl Fn() -> Option<usize>,
+) -> SysResult {
+    // SAFETY: the caller's contract, here and below.
+    let plain = move || unsafe { call!(libc::SYS_readv, fd, iov, count) };
+    if virtual_thread().is_none() {
+        return plain();
+    }
+    // SAFETY: as above.
+    let now = || unsafe { now(libc::SYS_preadv2, fd, iov, count, HERE) };
+    let whole = Parts { fd, iov, count };
+    let attempt = || match now() {
+        // SAFETY: the kernel has accepted the buffers.
+        Ok(done) => unsafe { whole.finish(done, HERE, [libc::SYS_preadv2, libc::SYS_readv]) },
+        // What the plain call gives is all that there is.
+        Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLIN, plain),
+        EAGAIN if fds::is_shut(fd) => plain(), // It will not wait, and says so only to this call.
+        result => result,
+    };
+    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+    let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
+    let low_water = || match pieces::least(fd, 0, &asked) {
+        0 | 1 => None,
+        // SAFETY: as above; the buffers have been read.
+        least => Some(unsafe { pieces::receive_plainly(fd, (iov, count as usize), least) }),
+    };
+    match readiness::reading(fd, wanted, deadline, attempt, low_water) {
+        // SAFETY: as above.
+        Err(tty::TERMINAL) => unsafe { tty::read(fd, iov, count) },
+        Err(Errno(libc::EPERM)) if fds::may_be_file(fd) => {
+            offload::bounded(on_file(libc::SYS_readv), plain)
+        }
+        // A non-blocking file waits for its disk all the same.
+        EAGAIN if fds::may_be_file(fd) => offload::bounded(on_file(libc::SYS_readv), plain),
+        result => result,
+    }
+}
+
+/// Calls `preadv2` or `pwritev2` for the part that needs no waiting.
+///
+/// # Safety
+/// As for `preadv2(2)`.
+pub(super) unsafe fn now(
+    number: c_long,
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: isize,
+) -> SysResult {
+    // The offset takes two words; a 64-bit kernel uses the first.
+    // SAFETY: the caller's contract.
+    unsafe { call!(number, fd, iov, count, offset, 0, libc::RWF_NOWAIT) }
+}
+
+/// The buffers of a call on a file that may be done in part only: with `RWF_NOWAIT` the kernel
+/// stops at the first page that is not in memory, where the plain call goes on.
+#[derive(Clone, Copy)]
+struct Parts {
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+}
+
+impl Parts {
+    /// Finishes a call of which `done` bytes are done, from `offset` or [`HERE`]. `calls` are the
+    /// call that takes flags, and the plain one, for the rest.
+    ///
+    /// If two threads read at a shared position, one may so get bytes from the other's range.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    #[inline]
+    unsafe fn finish(self, done: usize, offset: isize, calls: [c_long; 2]) -> SysResult {
+        // SAFETY: the caller's contract. One buffer is the common case, and needs no sum.
+        let total = unsafe { self.total() };
+        if done == 0 || done >= total || !fds::may_be_file(self.fd) {
+            return Ok(done);
+        }
+        // SAFETY: as above.
+        unsafe { self.finish_file(done, total, offset, calls) }
+    }
+
+    #[cold]
+    unsafe fn finish_file(
+        self,
+        done: usize,
+        total: usize,
+        offset: isize,
+        [flagged, plain]: [c_long; 2],
+    ) -> SysResult {
+        // SAFETY: the caller's contract: the kernel has just read them.
+        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
+        let rest = transfer_all(total - done, |more| {
+            let rest = after(all, done + more);
+            let at = if offset == HERE {
+                HERE
+            } else {
+                offset + (done + more) as isize
+            };
+            let (iov, count) = (rest.as_ptr(), rest.len() as c_int);
+            // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
+            match unsafe { now(flagged, self.fd, iov, count, at) } {
+                // SAFETY: as above.
+                Err(_) => offload::bounded(on_file(plain), || unsafe {
+                    call!(plain, self.fd, iov, count, at, 0)
+                }),
+                result => result,
+            }
+        });
+        Ok(done + rest.unwrap_or(0))
+    }
+
+    /// Writes the rest of some buffers of which `done` bytes are written. `limit` is the deadline,
+    /// if there has been a wait. Returns the number of bytes written in all.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    #[cold]
+    unsafe fn write_rest(self, done: usize, total: usize, limit: Option<Deadline>) -> usize {
+        let Parts { fd, iov, count } = self;
+        // SAFETY: the caller's contract.
+        let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
+        if pieces::family(fd).is_some() {
+            // SAFETY: as above.
+            return unsafe { pieces::send_rest(fd, all, done, 0, limit) };
+        }
+        if fds::may_be_file(fd) {
+            let calls = [libc::SYS_pwritev2, libc::SYS_writev];
+            // SAFETY: as above.
+            let rest = unsafe { self.finish_file(done, total, HERE, calls) };
+            return rest.unwrap_or(done);
+        }
+        let never = |_: &fds::Entry| Deadline::NEVER;
+        let more = readiness::in_pieces(fd, Interest::Write, done..total, never, |done| {
+            let rest = after(all, done);
+            // SAFETY: parts of the caller's buffers.
+            unsafe { write_now(fd, rest.as_ptr(), rest.len() as c_int) }
+        });
+        more.unwrap_or(done)
+    }
+
+    /// Returns the total number of bytes, at most what the kernel does in one call.
+    ///
+    /// # Safety
+    /// The kernel has accepted the buffers.
+    unsafe fn total(self) -> usize {
+        if self.count <= 0 {
+            return 0; // There may be no address either.
+        }
+        // SAFETY: the caller's contract.
+        let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
+        all.iter().map(|v| v.iov_len).sum::<usize>().min(MOST)
+    }
+}
+
+/// Writes at the descriptor's position: all of it, as a blocking write does, unless there is an
+/// error or the descriptor is non-blocking.
+///
+/// # Safety
+/// As for `writev(2)`.
+pub(crate) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    if virtual_thread().is_none() {
+        // SAFETY: the caller's contract.
+        return unsafe { call!(libc::SYS_writev, fd, iov, count) };
+    }
+    // The kernel sees the buffers first and checks their addresses.
+    let limit = Cell::new(None);
+    // SAFETY: the caller's contract.
+    let done = unsafe { write_some(fd, iov, count, &limit)? };
+    let whole = Parts { fd, iov, count };
+    // SAFETY: the kernel has accepted the buffers.
+    match unsafe { whole.total() } {
+        total if done == 0 || done >= total => Ok(done),
+        // SAFETY: as above.
+        total => Ok(unsafe { whole.write_rest(done, total, limit.get()) }),
+    }
+}
+
+/// Makes one write, as soon as it can be done. If it waits, `limit` gets its deadline.
+unsafe fn write_some(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    limit: &Cell<Option<Deadline>>,
+) -> SysResult {
+    let attempt = || match limit.get().and_then(|_| pieces::error_after_wait(fd)) {
+        // SAFETY: the caller's contract.
+        None => unsafe { write_now(fd, iov, count) },
+        Some(error) => Err(error),
+    };
+    let deadline = |entry: &fds::Entry| {
+        let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
+        limit.set(Some(deadline));
+        deadline
+    };
+    match readiness::blocking(fd, Interest::Write, deadline, attempt) {
+        // SAFETY: as above.
+        Err(tty::TERMINAL) => unsafe { tty::write(fd, iov, count) },
+        Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
+            // SAFETY: as above.
+            offload::bounded(on_file(libc::SYS_writev), || unsafe {
+                call!(libc::SYS_writev, fd, iov, count)
+            })
+        }
+        result => result,
+    }
+}
+
+/// Makes one write, if it can be done without waiting.
+unsafe fn write_now(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match now(libc::SYS_pwritev2, fd, iov, count, HERE) {
+            Err(e) if is_unsupported(e) => unflagged(fd, libc::POLLOUT, || {
+                call!(libc::SYS_writev, fd, iov, count)
+            }),
+            result => result,
+        }
+    }
+}
+
+/// Returns the wait for this system call, which is made on a file by another thread.
+pub(super) fn on_file(number: c_long) -> Awaited {
+    Awaited::call(match number {
+        libc::SYS_readv => c"read",
+        libc::SYS_writev => c"write",
+        libc::SYS_preadv | libc::SYS_preadv2 => c"pread",
+        _ => c"pwrite",
+    })
+}
+
+/// Makes a call on a file at a given offset, on a virtual thread: data in memory needs no pool.
+/// `calls` are as for [`Parts::finish`].
+///
+/// # Safety
+/// As for `preadv(2)`.
+unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResult {
+    if offset < 0 {
+        return Err(Errno(libc::EINVAL)); // It must not become `HERE`.
+    }
+    let Parts { fd, iov, count } = whole;
+    let offset = offset as isize;
+    // SAFETY: the caller's contract; the kernel has accepted the buffers before `finish`.
+    unsafe {
+        match now(calls[0], fd, iov, count, offset) {
+            Ok(done) => whole.finish(done, offset, calls),
+            Err(e) if e == Errno(libc::EAGAIN) || is_unsupported(e) => {
+                offload::bounded(on_file(calls[1]), || {
+                    call!(calls[1], fd, iov, count, offset, 0)
+                })
+            }
+            result => result,
+        }
+    }
+}
+
+/// Performs `pread` or `pwrite`: calls `plain`, or, on a virtual thread, [`at_offset`].
+/// A cancellation point at its beginning: nothing ends the wait for a file.
+///
+/// # Safety
+/// As for `plain`, and [`cancel::point`].
+unsafe fn positioned(
+    [plain, flagged, vectored]: [c_long; 3],
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    offset: off_t,
+) -> ssize_t {
+    // SAFETY: the caller's contract.
+    unsafe { cancel::beginning() };
+    let iov = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    let whole = Parts {
+        fd,
+        iov: &raw const iov,
+        count: 1,
+    };
+    // SAFETY: the caller's contract.
+    sys::to_c(unsafe {
+        if virtual_thread().is_none() {
+            call!(plain, fd, buffer, length, offset)
+        } else {
+            at_offset(whole, offset, [flagged, vectored])
+        }
+    })
+}
+
+/// Performs `preadv` or `pwritev` in the same way.
+///
+/// # Safety
+/// As for `plain`, and [`cancel::point`].
+unsafe fn positioned_vectored(
+    [plain, flagged]: [c_long; 2],
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off_t,
+) -> ssize_t {
+    // SAFETY: the caller's contract.
+    unsafe { cancel::beginning() };
+    // SAFETY: as above.
+    sys::to_c(unsafe {
+        if virtual_thread().is_none() {
+            call!(plain, fd, iov, count, offset, 0)
+        } else {
+            at_offset(Parts { fd, iov, count }, offset, [flagged, plain])
+        }
+    })
+}
+
+/// `readv`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    let ours = move || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { read_vectored(fd, iov, count) })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
+}
+
+/// `writev`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    let ours = move || {
+        // SAFETY: the caller's contract.
+        sys::to_c(unsafe { write_vectored(fd, iov, count) })
+    };
+    // SAFETY: the caller's contract; nothing to drop.
+    unsafe {
+        let libcs =
+            || real!(unwinding fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
+        cancel::point(libcs, ours)
+    }
+}

@@ -1,0 +1,8 @@
+//! Sockets, and the names of hosts.
+
+mod accept;
+mod connect;
+pub(crate) mod messages;
+pub(crate) mod netdb;
+pub(crate) mod pieces;
+pub(crate) mod socket;

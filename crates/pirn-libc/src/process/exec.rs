@@ -1,0 +1,100 @@
+//! `unistd.h`: replacing the program by another. What that inherits is in
+//! [`inherit`](super::inherit).
+//!
+//! `execl` and its kin may be called in the child of a fork and in handlers of signals, so they
+//! allocate only for more than [`FEW`] arguments.
+
+use super::inherit::becoming;
+use crate::registry::interposed;
+use crate::{Path, Text};
+use core::ffi::c_int;
+use core::ptr;
+use pirn_rt::arch::{VaList, forward_variadic};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, call};
+
+/// A null-terminated array of strings.
+type Texts = *const Text;
+
+interposed! {
+    family "Becoming another program" for Correctness;
+
+    Carrier as {
+        fn execve(path: Path, arguments: Texts, environment: Texts) -> c_int
+            = becoming(|| real!(
+                fn execve(path: Path, arguments: Texts, environment: Texts) -> c_int
+            ));
+        fn execv(path: Path, arguments: Texts) -> c_int
+            = becoming(|| real!(fn execv(path: Path, arguments: Texts) -> c_int));
+        fn execvp(file: Path, arguments: Texts) -> c_int
+            = becoming(|| real!(fn execvp(file: Path, arguments: Texts) -> c_int));
+        fn execvpe(file: Path, arguments: Texts, environment: Texts) -> c_int
+            = becoming(|| real!(
+                fn execvpe(file: Path, arguments: Texts, environment: Texts) -> c_int
+            ));
+        fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int
+            = becoming(|| real!(
+                fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int
+            ));
+        fn execveat(dir: c_int, path: Path, arguments: Texts, environment: Texts, flags: c_int) -> c_int
+            = becoming(|| sys::to_c(
+                call!(libc::SYS_execveat, dir, path, arguments, environment, flags)
+            ) as c_int);
+    }
+    Carrier by hand { execl, execlp, execle }
+}
+
+/// The number of arguments, with the null at their end, for which the stack has room.
+const FEW: usize = 128;
+
+/// Calls `exec` with the arguments of a list, up to a null, as an array.
+///
+/// # Safety
+/// The list has a null.
+unsafe fn with_array(
+    first: Text,
+    list: &mut VaList,
+    exec: impl FnOnce(Texts, &mut VaList) -> c_int,
+) -> c_int {
+    let (mut few, mut many) = ([ptr::null(); FEW], Vec::new());
+    let (mut count, mut next) = (0, first);
+    while !next.is_null() {
+        match few.get_mut(count + 1) {
+            Some(_) => few[count] = next,
+            None if many.is_empty() => many = [&few[..count], &[next]].concat(),
+            None => many.push(next),
+        }
+        count += 1;
+        // SAFETY: the caller's contract.
+        next = unsafe { list.next() } as Text;
+    }
+    if many.is_empty() {
+        return exec(few.as_ptr(), list);
+    }
+    many.push(ptr::null());
+    exec(many.as_ptr(), list)
+}
+
+/// Defines a variadic function by one that takes an array.
+macro_rules! listed {
+    ($($name:ident => $by_list:ident($path:ident, $array:ident, $list:ident): $exec:expr;)*) => {$(
+        forward_variadic! {
+            #[doc = concat!("`", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As for libc's function of this name.
+            $name(2 named) => $by_list
+        }
+
+        unsafe extern "C" fn $by_list($path: Path, first: Text, list: &mut VaList) -> c_int {
+            // SAFETY: the caller's contract.
+            unsafe { with_array(first, list, |$array, $list| $exec) }
+        }
+    )*};
+}
+
+listed! {
+    execl => by_path(path, array, _list): execv(path, array);
+    execlp => by_name(file, array, _list): execvp(file, array);
+    execle => with_environment(path, array, list): execve(path, array, list.next() as Texts);
+}

@@ -1,0 +1,206 @@
+//! What a program can set of the OS thread that makes a call, and a switch does not carry.
+//!
+//! On a virtual thread it would be the carrier's: it would hold for other threads, and no longer
+//! for the caller once that goes on elsewhere. A filter of system calls, a dropped capability or
+//! another user would give a false safety. So these calls fail with `ENOTSUP`, and a line on
+//! standard error says what to do. On a platform thread they do what they always do.
+//! `docs/limits.md` has the table of all such state.
+
+use crate::process::fork;
+use crate::registry::interposed;
+use crate::thread::ids;
+use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use libc::pid_t;
+use pirn_rt::arch;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::lock::Lock;
+use pirn_rt::notices;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::{self, Core, extra_state};
+
+interposed! {
+    family "State of OS threads" for Correctness,
+        cannot "set for a virtual thread what the kernel keeps for OS threads: namespaces, users of \
+            one thread, capabilities, personality, ports of devices";
+
+    Refuses as {
+        fn unshare(what: c_int) -> c_int = plain(libc::SYS_unshare, [what as usize, 0, 0]);
+        fn setns(fd: c_int, kind: c_int) -> c_int
+            = plain(libc::SYS_setns, [fd as usize, kind as usize, 0]);
+        fn capset(header: *mut c_void, data: *const c_void) -> c_int
+            = plain(libc::SYS_capset, [header as usize, data as usize, 0]);
+        fn personality(persona: c_ulong) -> c_int
+            = plain(libc::SYS_personality, [persona as usize, 0, 0]);
+        fn iopl(level: c_int) -> c_int = plain(libc::SYS_iopl, [level as usize, 0, 0]);
+        fn ioperm(from: c_ulong, count: c_ulong, on: c_int) -> c_int
+            = plain(libc::SYS_ioperm, [from as usize, count as usize, on as usize]);
+        fn setfsuid(user: c_uint) -> c_int = plain(libc::SYS_setfsuid, [user as usize, 0, 0]);
+        fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
+            = trace(request, id, address, data);
+        fn setfsgid(group: c_uint) -> c_int = plain(libc::SYS_setfsgid, [group as usize, 0, 0]);
+    }
+    Own as {
+        fn arch_prctl(code: c_int, address: usize) -> c_int
+            = plain(libc::SYS_arch_prctl, [code as usize, address, 0]);
+        fn __arch_prctl(code: c_int, address: usize) -> c_int = arch_prctl(code, address);
+        fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int
+            = plain(libc::SYS_pkey_alloc, [flags as usize, rights as usize, 0]);
+    }
+}
+
+/// Makes a system call, unless a virtual thread may not.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn plain(number: c_long, [a, b, c]: [usize; 3]) -> c_int {
+    let result = match refused(number, [a, b, c, 0, 0, 0]) {
+        Some(refused) => refused,
+        // SAFETY: the caller's contract.
+        None => unsafe { call!(number, a, b, c) },
+    };
+    sys::to_c(result) as c_int
+}
+
+/// `ptrace`: the tracer is an OS thread.
+///
+/// # Safety
+/// As for libc's function of this name.
+unsafe fn trace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long {
+    let args = [request as usize, id as usize, address, data, 0, 0];
+    // SAFETY: the caller's contract.
+    unsafe {
+        match refused(libc::SYS_ptrace, args) {
+            Some(refused) => sys::to_c(refused) as c_long,
+            None => ids::call(libc::SYS_ptrace, args).unwrap_or_else(|| {
+                real!(
+                    fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
+                )
+            }),
+        }
+    }
+}
+
+/// Returns the result of a system call that a virtual thread may not make. Prepares what is to be
+/// carried from this call on.
+pub(crate) fn refused(number: c_long, args: [usize; 6]) -> Option<SysResult> {
+    if matches!(number, libc::SYS_pkey_alloc)
+        || (number == libc::SYS_arch_prctl && args[0] == arch::SET_GS)
+    {
+        extra_state::carry();
+    }
+    if number == libc::SYS_ptrace
+        && args[0] == libc::PTRACE_TRACEME as usize
+        && fork::by_virtual_thread()
+    {
+        sys::complain(&[
+            "pirn: a process that a virtual thread has forked cannot have itself traced \
+             (PTRACE_TRACEME: ENOTSUP): fork it on a platform thread\n",
+        ]);
+        return Some(Err(Errno(libc::ENOTSUP)));
+    }
+    let thread = vthread::current()?;
+    say(&thread, changes(number, args)?);
+    Some(match number {
+        // They have no errors, and return the id that is in force.
+        // SAFETY: no pointers; no such user or group.
+        libc::SYS_setfsuid | libc::SYS_setfsgid => unsafe { call!(number, NOBODY) },
+        libc::SYS_rseq => Err(Errno(libc::ENOSYS)), // For which its users are prepared.
+        _ => Err(Errno(libc::ENOTSUP)),
+    })
+}
+
+/// No user, and no group.
+const NOBODY: usize = u32::MAX as usize;
+
+/// Returns what is changed of the OS thread by a system call, or `None`.
+fn changes(number: c_long, [a, b, ..]: [usize; 6]) -> Option<&'static str> {
+    /// linux/seccomp.h: filters for all threads, and `SECCOMP_GET_*`.
+    const ALL_THREADS: usize = 1;
+    const FIRST_QUERY: usize = 2;
+    /// linux/keyctl.h
+    const JOIN_SESSION: usize = 1;
+    const SET_REQUEST: usize = 14;
+    const SESSION_TO_PARENT: usize = 18;
+    /// asm/prctl.h: faulting `cpuid`, and all from the shadow stack on.
+    const SET_CPUID: usize = 0x1012;
+    const SHADOW_STACK: core::ops::RangeInclusive<usize> = 0x5001..=0x5003;
+    Some(match number {
+        libc::SYS_unshare | libc::SYS_setns => "its namespaces or shared tables",
+        libc::SYS_setuid
+        | libc::SYS_setgid
+        | libc::SYS_setreuid
+        | libc::SYS_setregid
+        | libc::SYS_setresuid
+        | libc::SYS_setresgid
+        | libc::SYS_setgroups => "its user or groups",
+        libc::SYS_setfsuid | libc::SYS_setfsgid if a as u32 != u32::MAX => "its user or group",
+        libc::SYS_capset => "its capabilities",
+        libc::SYS_personality if a as u32 != u32::MAX => "its personality",
+        libc::SYS_seccomp if a < FIRST_QUERY && (a == 0 || b & ALL_THREADS == 0) => {
+            "its filter of system calls"
+        }
+        libc::SYS_landlock_restrict_self => "its Landlock rules",
+        libc::SYS_ioprio_set if a == IOPRIO_WHO_PROCESS => "its I/O priority",
+        libc::SYS_set_mempolicy if a != 0 => "its memory policy",
+        libc::SYS_iopl | libc::SYS_ioperm => "its access to ports",
+        libc::SYS_keyctl if matches!(a, JOIN_SESSION | SET_REQUEST | SESSION_TO_PARENT) => {
+            "its keyrings"
+        }
+        libc::SYS_set_robust_list => "its list of robust mutexes",
+        libc::SYS_ptrace => "the processes that it traces",
+        libc::SYS_rseq => "its restartable sequences",
+        libc::SYS_arch_prctl if a == SET_CPUID || SHADOW_STACK.contains(&a) => {
+            "its processor's mode"
+        }
+        libc::SYS_prctl => return of_prctl(a as c_int, b),
+        _ => return None,
+    })
+}
+
+const IOPRIO_WHO_PROCESS: usize = 1;
+
+/// The same for an option of `prctl` and its first argument.
+fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
+    // linux/prctl.h
+    const PR_SET_IO_FLUSHER: c_int = 57;
+    const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+    const PR_SCHED_CORE: c_int = 62; // Its first command is a query.
+    const AMBIENT_IS_SET: usize = 1;
+    Some(match option {
+        libc::PR_SET_NO_NEW_PRIVS => "its `no_new_privs`",
+        libc::PR_SET_SECCOMP => "its filter of system calls",
+        libc::PR_CAPBSET_DROP | libc::PR_SET_SECUREBITS | libc::PR_SET_KEEPCAPS => {
+            "its capabilities"
+        }
+        libc::PR_CAP_AMBIENT if a != AMBIENT_IS_SET => "its capabilities",
+        libc::PR_SET_TSC => "its processor's mode",
+        libc::PR_SET_SPECULATION_CTRL => "its speculation controls",
+        libc::PR_SET_TIMERSLACK => "its timer slack",
+        libc::PR_MCE_KILL | PR_SET_IO_FLUSHER => "its flags of memory",
+        PR_SET_SYSCALL_USER_DISPATCH => "its dispatch of system calls",
+        PR_SCHED_CORE if a != 0 => "its core's cookie",
+        _ => return None,
+    })
+}
+
+/// Names a refusal, the first of its kind.
+#[cold]
+fn say(thread: &Core, what: &'static str) {
+    static SAID: Lock<Vec<&'static str>> = Lock::new(Vec::new());
+    let mut said = SAID.lock();
+    if said.contains(&what) {
+        return;
+    }
+    said.push(what);
+    drop(said);
+    let instead = match crate::pthreads_are_virtual() {
+        true => "`--platform`, `pirn_create_platform`",
+        false => "`std::thread`",
+    };
+    notices::write(&format!(
+        "virtual thread {} may not change {what}, which an OS thread has: ENOTSUP; use a platform \
+         thread ({instead})",
+        Label::of(thread),
+    ));
+}

@@ -1,0 +1,321 @@
+//! Alternative signal stacks of virtual threads: `sigaltstack`.
+//!
+//! The kernel knows that of the carrier. What a virtual thread sets is kept in its thread-local
+//! storage, and its handlers with `SA_ONSTACK` are called there:
+//!
+//! ```text
+//!   a fault, on the carrier's stack            a signal to the thread, delivered on its own stack
+//!   |  the kernel's frame        |             |  frames of the thread      |
+//!   |  `dispatch`                |             |  `call_handler`            |
+//!   +----------------------------+             +----------------------------+
+//!        | call_on_stack                            | call_on_stack
+//!        v                                          v
+//!   |  the program's handler     |  <- the thread's alternative stack, in both cases
+//! ```
+//!
+//! While the handler of a fault runs, the kernel is told that this stack is the alternative one: a
+//! second fault would otherwise write over the frames on the carrier's. It is told the carrier's
+//! again before the handler is left, by a return or by a jump ([`leave`]).
+//!
+//! A thread that has set none is shown its carrier's: Rust's `std` would otherwise map one for each
+//! thread, and memory mappings end at 65,530.
+
+use crate::registry::interposed;
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+use core::ptr;
+use libc::stack_t;
+use pirn_rt::arch;
+use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread;
+
+interposed! {
+    family "Alternative signal stacks" for Correctness,
+        cannot "preempt a thread in a handler on its alternative stack";
+
+    Own by hand { sigaltstack }
+}
+
+/// Disarms the stack while a handler runs on it. Missing in the `libc` crate.
+const SS_AUTODISARM: c_int = 1 << 31;
+
+/// What a virtual thread has set.
+#[derive(Clone, Copy)]
+enum Own {
+    /// Nothing.
+    Carriers,
+    Disabled,
+    At(Stack),
+}
+
+/// An [`Own`] in two words: these are in the page of each virtual thread.
+#[derive(Clone, Copy)]
+struct Packed {
+    start: usize,
+    /// The number of bytes times 4, and a kind: 0 for `Carriers`, 1 for `Disabled`, 2 for a stack,
+    /// 3 for one that disarms itself.
+    bytes: usize,
+}
+
+impl Packed {
+    const CARRIERS: Packed = Packed { start: 0, bytes: 0 };
+
+    fn new(own: Own) -> Packed {
+        let (start, bytes) = match own {
+            Own::Carriers => (0, 0),
+            Own::Disabled => (0, 1),
+            Own::At(stack) => (
+                stack.start,
+                stack.bytes << 2 | 2 | usize::from(stack.disarms),
+            ),
+        };
+        Packed { start, bytes }
+    }
+
+    fn own(self) -> Own {
+        match self.bytes & 3 {
+            0 => Own::Carriers,
+            1 => Own::Disabled,
+            kind => Own::At(Stack {
+                start: self.start,
+                bytes: self.bytes >> 2,
+                disarms: kind == 3,
+            }),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stack {
+    start: usize,
+    bytes: usize,
+    disarms: bool,
+}
+
+impl Stack {
+    fn range(&self) -> Range<usize> {
+        self.start..self.start.saturating_add(self.bytes)
+    }
+
+    fn contains(&self, sp: usize) -> bool {
+        // As the kernel has it: a full stack is not left, an empty one not entered.
+        sp > self.start && sp - self.start <= self.bytes
+    }
+
+    /// Returns where a handler begins that interrupts code with this stack pointer.
+    fn top(&self, interrupted: usize) -> usize {
+        match self.contains(interrupted) {
+            true => interrupted - arch::RED_ZONE,
+            false => self.range().end,
+        }
+    }
+
+    fn for_kernel(&self) -> stack_t {
+        stack_t {
+            ss_sp: ptr::with_exposed_provenance_mut(self.start),
+            ss_flags: 0,
+            ss_size: self.bytes,
+        }
+    }
+}
+
+thread_local! {
+    static OWN: Cell<Packed> = const { Cell::new(Packed::CARRIERS) };
+    /// On a virtual thread in the handler of a fault: the carrier's stack, which the kernel does
+    /// not know at the time. It is in the frame of [`in_fault`], or null.
+    static HIDDEN: Cell<*const Stack> = const { Cell::new(ptr::null()) };
+}
+
+fn set_own(own: Own) {
+    OWN.set(Packed::new(own));
+}
+
+/// Returns whether the running virtual thread has set something.
+#[inline(always)]
+pub(crate) fn is_set() -> bool {
+    OWN.get().bytes != 0
+}
+
+fn own() -> Option<Stack> {
+    match OWN.get().own() {
+        Own::At(stack) => Some(stack),
+        _ => None,
+    }
+}
+
+/// Calls `f` on the stack that the running virtual thread has set, if it is not on it already.
+///
+/// # Safety
+/// The contract of `f`.
+pub(super) unsafe fn call_on_own(f: impl FnOnce()) {
+    match own() {
+        Some(stack) if !stack.contains(arch::stack_pointer()) => {
+            // SAFETY: the program's, for this, and nobody is on it; the caller's contract.
+            unsafe { call_on(stack, stack.range().end, f) }
+        }
+        _ => f(),
+    }
+}
+
+/// Calls `f` on a stack, below `top`.
+///
+/// # Safety
+/// As for [`arch::call_on_stack`]; the contract of `f`.
+unsafe fn call_on<F: FnOnce()>(stack: Stack, top: usize, f: F) {
+    unsafe extern "C-unwind" fn run<F: FnOnce()>(f: *mut c_void) {
+        // SAFETY: from below, once.
+        let f = unsafe { f.cast::<Option<F>>().as_mut() };
+        if let Some(f) = f.and_then(Option::take) {
+            f();
+        }
+    }
+    let mut f = Some(f);
+    if stack.disarms {
+        set_own(Own::Disabled);
+    }
+    // SAFETY: the caller's contract; as deep as the program has made it.
+    unsafe { arch::call_on_stack(top & !15, run::<F>, (&raw mut f).cast()) };
+    if stack.disarms {
+        set_own(Own::At(stack));
+    }
+}
+
+/// Has the kernel use a stack. Not called on the one that it uses.
+fn tell_kernel(stack: Stack) {
+    let new = stack.for_kernel();
+    // SAFETY: the program's stack, or the carrier's.
+    let _ = unsafe { call!(libc::SYS_sigaltstack, &raw const new, 0) };
+}
+
+/// Calls the handler of a fault with the range of the alternative stack that it runs on: that of
+/// the running virtual thread, if it has set one and the kernel has gone to the carrier's, which is
+/// `alternative`.
+///
+/// # Safety
+/// `context` is the third argument of the handler that is running; the contract of `handler`.
+pub(crate) unsafe fn in_fault(
+    context: *const c_void,
+    alternative: Range<usize>,
+    handler: impl FnOnce(&Range<usize>),
+) {
+    let carriers = Stack {
+        start: alternative.start,
+        bytes: alternative.len(),
+        disarms: false,
+    };
+    let stack = own().filter(|own| *own != carriers && carriers.contains(arch::stack_pointer()));
+    let Some(stack) = stack else {
+        return handler(&alternative);
+    };
+    // SAFETY: the caller's contract.
+    let interrupted = unsafe { arch::Interruption::new(context.cast_mut()) }.sp();
+    let body = || {
+        tell_kernel(stack);
+        HIDDEN.set(&raw const carriers);
+        handler(&stack.range());
+    };
+    let _left = Left; // Also if the handler unwinds.
+    // SAFETY: the caller's contract; the stack is the program's, and what it interrupts above.
+    unsafe { call_on(stack, stack.top(interrupted), body) };
+}
+
+/// Ends a handler that was called on the thread's own stack.
+struct Left;
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Has the kernel know the carrier's stack again, if the running thread is about to leave a handler
+/// on its own.
+pub(crate) fn leave() {
+    // SAFETY: in a frame of a handler that has not been left yet.
+    let Some(&carriers) = (unsafe { HIDDEN.replace(ptr::null()).as_ref() }) else {
+        return;
+    };
+    match carriers.contains(arch::stack_pointer()) {
+        true => tell_kernel(carriers),
+        false => {
+            let body = || tell_kernel(carriers);
+            // SAFETY: the frames on the carrier's stack are those of the handler that is left.
+            unsafe { call_on(carriers, carriers.range().end, body) }
+        }
+    }
+}
+
+/// Shows what the running virtual thread has set.
+fn shown(own: Own, sp: usize) -> Result<stack_t, Errno> {
+    // SAFETY: all zeros is valid.
+    let mut shown: stack_t = unsafe { core::mem::zeroed() };
+    match own {
+        Own::At(stack) => {
+            shown = stack.for_kernel();
+            if stack.disarms {
+                shown.ss_flags = SS_AUTODISARM;
+            } else if stack.contains(sp) {
+                shown.ss_flags = libc::SS_ONSTACK;
+            }
+        }
+        Own::Disabled => shown.ss_flags = libc::SS_DISABLE,
+        // SAFETY: the kernel writes one.
+        Own::Carriers => drop(unsafe { call!(libc::SYS_sigaltstack, 0, &raw mut shown) }?),
+    }
+    Ok(shown)
+}
+
+/// Returns what a program asks for, as the kernel checks it.
+fn wanted(new: &stack_t) -> Result<Own, Errno> {
+    const SMALLEST: usize = 2048; // MINSIGSTKSZ, the oldest of its values.
+    let disarms = new.ss_flags & SS_AUTODISARM != 0;
+    match new.ss_flags & !SS_AUTODISARM {
+        libc::SS_DISABLE => Ok(Own::Disabled),
+        0 | libc::SS_ONSTACK if new.ss_size < SMALLEST => Err(Errno(libc::ENOMEM)),
+        0 | libc::SS_ONSTACK => Ok(Own::At(Stack {
+            start: new.ss_sp.expose_provenance(),
+            bytes: new.ss_size,
+            disarms,
+        })),
+        _ => Err(Errno(libc::EINVAL)),
+    }
+}
+
+/// Changes the alternative stack of the running virtual thread.
+///
+/// # Safety
+/// As for `sigaltstack`.
+unsafe fn change(new: *const stack_t, old: *mut stack_t) -> SysResult {
+    let sp = arch::stack_pointer();
+    let before = OWN.get().own();
+    // SAFETY: the caller's contract. Read before it is written: the two may be the same.
+    let wanted = unsafe { new.as_ref() }.map(wanted);
+    if !old.is_null() {
+        // SAFETY: the caller's contract.
+        unsafe { old.write(shown(before, sp)?) };
+    }
+    if let Some(wanted) = wanted {
+        if matches!(before, Own::At(stack) if !stack.disarms && stack.contains(sp)) {
+            return Err(Errno(libc::EPERM));
+        }
+        set_own(wanted?);
+    }
+    Ok(0)
+}
+
+/// `sigaltstack`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe {
+        match vthread::current() {
+            Some(_) => change(new, old),
+            None => call!(libc::SYS_sigaltstack, new, old),
+        }
+    };
+    sys::to_c(result) as c_int
+}

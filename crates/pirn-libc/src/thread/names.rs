@@ -1,0 +1,161 @@
+//! Names of threads, as the kernel has them: 15 letters at most.
+//!
+//! As in the kernel, a new thread begins with its creator's name.
+
+use super::pthread;
+use super::{is_virtual, slot_of};
+use crate::process::os_thread;
+use crate::registry::interposed;
+use core::ffi::{CStr, c_char, c_int};
+use libc::{pthread_t, size_t};
+use pirn_rt::arch::thread_pointer;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, call};
+use pirn_rt::vthread;
+use pirn_rt::vthread::c_name::{self, ROOM};
+
+interposed! {
+    family "Names of threads" for Correctness;
+
+    Own by hand {
+        pthread_setname_np, pthread_getname_np,
+        prctl: "its own name; options that change the OS thread fail",
+    }
+}
+
+unsafe extern "C" {
+    static program_invocation_short_name: *const c_char;
+}
+
+/// Has a virtual thread, which has not started, begin with the name that its creator, the running
+/// thread, has been given.
+///
+/// # Safety
+/// As for [`set_name`]; the caller is alone with the thread.
+pub(super) unsafe fn inherit(thread: pthread_t) {
+    // SAFETY: the caller's contract, and the running thread.
+    unsafe {
+        let own = c_name::get(thread_pointer());
+        if own[0] != 0 {
+            c_name::set(thread as usize, &own);
+        }
+    }
+}
+
+/// Notes the name of a thread.
+///
+/// # Safety
+/// `thread` is a virtual thread, or a platform thread that has not ended.
+unsafe fn set_name(thread: pthread_t, name: &[u8]) {
+    let mut bytes = [0; ROOM];
+    bytes[..name.len()].copy_from_slice(name);
+    // SAFETY: the caller's contract.
+    unsafe { c_name::set(thread as usize, &bytes) };
+}
+
+/// Returns the name set with `pthread_setname_np`; or else that of the program, if `pthread_create`
+/// has made the thread; or else, for the calling thread only, its own name, truncated.
+///
+/// # Safety
+/// As for [`set_name`].
+unsafe fn name(thread: pthread_t) -> [u8; ROOM] {
+    // SAFETY: the caller's contract.
+    let mut bytes = unsafe { c_name::get(thread as usize) };
+    if bytes[0] == 0 && pthread::find(thread).is_some() {
+        // SAFETY: libc's own name of the program: a C string that stays.
+        let program = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
+        let length = program.len().min(ROOM - 1);
+        bytes[..length].copy_from_slice(&program[..length]);
+    } else if bytes[0] == 0
+        && let Some(core) = vthread::current()
+        && core.slot() == slot_of(thread)
+    {
+        let own = core.name().unwrap_or_default();
+        let length = own.floor_char_boundary(ROOM - 1);
+        bytes[..length].copy_from_slice(&own.as_bytes()[..length]);
+    }
+    bytes
+}
+
+/// `pthread_setname_np`: sets a virtual thread's name for C, not its carrier's.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int {
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        let mut error = 0;
+        if !is_virtual(thread) {
+            error = real!(fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int);
+        }
+        let name = CStr::from_ptr(name).to_bytes();
+        if name.len() >= ROOM {
+            return libc::ERANGE;
+        }
+        if error == 0 {
+            set_name(thread, name);
+        }
+        error
+    }
+}
+
+/// `pthread_getname_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getname_np(
+    thread: pthread_t,
+    buffer: *mut c_char,
+    length: size_t,
+) -> c_int {
+    if !is_virtual(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int)
+        };
+    }
+    if length < ROOM {
+        return libc::ERANGE;
+    }
+    // SAFETY: the caller's contract: room for `length` bytes.
+    unsafe { buffer.cast::<[u8; ROOM]>().write_unaligned(name(thread)) };
+    0
+}
+
+/// `prctl`: a virtual thread has a name of its own; all other options concern the process, or are
+/// [refused](os_thread). Variadic in C; see [`syscall`](crate::futex::syscall).
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    let is_virtual = vthread::current().is_some();
+    // SAFETY: the caller's contract: a string, or room for one; here and below.
+    unsafe {
+        match option {
+            libc::PR_SET_NAME => {
+                if !is_virtual {
+                    let result = call!(libc::SYS_prctl, option, a, b, c, d);
+                    if result.is_err() {
+                        return sys::to_c(result) as c_int;
+                    }
+                }
+                let name = CStr::from_ptr(a as *const c_char).to_bytes();
+                set_name(libc::pthread_self(), &name[..name.len().min(ROOM - 1)]);
+                0
+            }
+            libc::PR_GET_NAME if is_virtual => {
+                (a as *mut [u8; ROOM]).write_unaligned(name(libc::pthread_self()));
+                0
+            }
+            _ => {
+                let args = [option as usize, a, b, c, d, 0];
+                let result = os_thread::refused(libc::SYS_prctl, args)
+                    .unwrap_or_else(|| call!(libc::SYS_prctl, option, a, b, c, d));
+                sys::to_c(result) as c_int
+            }
+        }
+    }
+}

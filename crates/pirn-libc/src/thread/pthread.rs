@@ -1,0 +1,464 @@
+//! The record of a virtual thread that `pthread_create` has made.
+//!
+//! It is the body of the thread's allocation. The `pthread_t` is the address of the TCB, in the
+//! thread's slot, where a thread-local, [`RECORD`], leads back here: a look-up is one step.
+//!
+//! ```text
+//!   pthread_t = TCB ----> slot: stack | ... RECORD ... | TCB
+//!                                             |
+//!                                             v
+//!   allocation:  Core | Pthread: start, argument, result, joiner, ended
+//! ```
+//!
+//! Two owners keep record and slot: the thread itself until it is buried, and the right to join it
+//! until somebody has joined or detached it. The last one gives both back. `joiner` is what glibc
+//! calls `joinid`, and decides in the same way:
+//!
+//! ```text
+//!   0                 joinable, nobody joins it
+//!   its own address   detached
+//!   another's         that thread is joining it; 0 again if it gives up at its deadline
+//! ```
+
+use super::cancel::{self, Cancellation};
+use super::{leaving, robust};
+use crate::process::signals::delivery;
+use crate::virtual_thread;
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::mem;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use libc::pthread_t;
+use pirn_rt::arch;
+use pirn_rt::blocking::futex;
+use pirn_rt::blocking::parking_lot::{self, Parked};
+use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::glibc::tls;
+use pirn_rt::mark::Raised;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sched;
+use pirn_rt::stack::{PAGE, SizeClass, Slot};
+use pirn_rt::sys::{self, call};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::body::Body;
+use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{self, Claimed, Core, early, summons};
+
+thread_local! {
+    /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at
+    /// the same distance from the thread pointer in each block, so others find it there.
+    static RECORD: AtomicPtr<Pthread> = const { AtomicPtr::new(ptr::null_mut()) };
+}
+
+/// A start routine, which `pthread_exit` and cancellation may unwind.
+pub(super) type PosixRoutine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+/// The same in C11.
+pub(super) type C11Routine = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+
+/// A start routine, of one of two kinds.
+#[derive(Clone, Copy)]
+pub(super) enum Routine {
+    Posix(PosixRoutine),
+    C11(C11Routine),
+}
+
+impl Routine {
+    /// Returns the address of its code.
+    pub(super) fn address(self) -> usize {
+        match self {
+            Routine::Posix(start) => start as usize,
+            Routine::C11(start) => start as usize,
+        }
+    }
+}
+
+/// See the module's documentation.
+pub(super) struct Pthread {
+    routine: Routine,
+    argument: *mut c_void,
+    result: Cell<*mut c_void>,
+    joiner: AtomicUsize,
+    pub(super) cancellation: Cancellation,
+    /// 1 once the thread has ended; a futex word.
+    ended: AtomicU32,
+    /// The size of the guard that was asked for.
+    pub(super) guard: usize,
+    /// What follows is written once there is a slot, before the thread starts.
+    core: Cell<Option<NonNull<Core>>>,
+    slot: Cell<Option<Slot>>,
+    class: SizeClass,
+    runtime: &'static Runtime,
+    /// The bytes above the slot's own guard that are inaccessible as well.
+    more_guard: Cell<usize>,
+}
+
+impl Pthread {
+    pub(super) fn new(
+        routine: Routine,
+        argument: *mut c_void,
+        guard: usize,
+        class: SizeClass,
+        runtime: &'static Runtime,
+    ) -> Pthread {
+        Pthread {
+            routine,
+            argument,
+            result: Cell::new(ptr::null_mut()),
+            joiner: AtomicUsize::new(0),
+            cancellation: Cancellation::new(),
+            ended: AtomicU32::new(0),
+            guard,
+            core: Cell::new(None),
+            slot: Cell::new(None),
+            class,
+            runtime,
+            more_guard: Cell::new(0),
+        }
+    }
+
+    /// Gives the thread its slot, and with it a `pthread_t`.
+    ///
+    /// # Safety
+    /// `core` is the record's own, of a thread that has not started, with a reference that nobody
+    /// else releases: it becomes the right to join. The caller is alone with both.
+    pub(super) unsafe fn lay_out(&self, core: &Core) -> pthread_t {
+        // SAFETY: the caller's contract.
+        let slot = unsafe { early::give_slot(core) };
+        self.core.set(Some(NonNull::from(core)));
+        self.slot.set(Some(slot));
+        slot.renew_tid();
+        let record = ptr::from_ref(self).cast_mut();
+        // SAFETY: the slot is this thread's.
+        // Release: pairs with the Acquire in `find`.
+        unsafe { place_of_record(slot.tp()) }.store(record, Ordering::Release);
+        slot.tp() as pthread_t
+    }
+
+    /// Makes the guard as large as asked for. Returns whether that could be done.
+    ///
+    /// # Safety
+    /// As for [`lay_out`](Self::lay_out), after it.
+    pub(super) unsafe fn widen_guard(&self) -> bool {
+        let Some(slot) = self.slot.get() else {
+            return true;
+        };
+        let own = slot.bottom() - slot.base();
+        let more = self.guard.next_multiple_of(PAGE).saturating_sub(own);
+        if more == 0 {
+            return true;
+        }
+        // SAFETY: the lowest part of the thread's own stack, for which its size has allowed.
+        let done = unsafe { call!(libc::SYS_mprotect, slot.bottom(), more, libc::PROT_NONE) };
+        self.more_guard.set(if done.is_ok() { more } else { 0 });
+        done.is_ok()
+    }
+
+    /// Returns the lowest address of the stack that can be used.
+    pub(super) fn bottom(&self, slot: Slot) -> usize {
+        slot.bottom() + self.more_guard.get()
+    }
+
+    /// Returns whether it is detached.
+    pub(super) fn is_detached(&self) -> bool {
+        // Relaxed: a program that acts on this has ordered it itself.
+        self.joiner.load(Ordering::Relaxed) == self.address()
+    }
+
+    /// Returns its `pthread_t`, as a number.
+    fn address(&self) -> usize {
+        self.slot.get().map_or(0, Slot::tp)
+    }
+
+    /// Returns whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) != 0 // Acquire: pairs with the exchange in `ended`.
+    }
+
+    /// Notes what the running thread, which ends by `pthread_exit`, returns.
+    pub(super) fn exit_with(&self, value: *mut c_void) {
+        self.cancellation.end();
+        self.result.set(value);
+    }
+
+    /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
+    ///
+    /// # Safety
+    /// The thread has not been joined, nor detached and ended.
+    pub(super) unsafe fn interrupt(&self) {
+        let Some(core) = self.core.get() else { return };
+        let mark = Raised::new();
+        // SAFETY: the caller's contract.
+        let effect = unsafe { core.as_ref() }
+            .wait
+            .interrupt(Outcome::Interrupted as u32);
+        if effect.ended.is_some() {
+            // SAFETY: decided by us.
+            unsafe { Claimed::new(core, mark) }.wake();
+        }
+    }
+
+    /// Has it look, where it computes, whether it is cancelled.
+    ///
+    /// # Safety
+    /// As for [`interrupt`](Self::interrupt).
+    pub(super) unsafe fn summon(&self) {
+        if let Some(core) = self.core.get() {
+            // SAFETY: the caller's contract.
+            summons::summon(unsafe { core.as_ref() });
+        }
+    }
+
+    /// Detaches it.
+    ///
+    /// # Safety
+    /// The thread has not been joined, nor detached and ended: the record exists.
+    pub(super) unsafe fn detach(&self) -> c_int {
+        let own = self.address();
+        // Relaxed: the release of the right orders what its owner has done; see `ThreadRef`.
+        let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
+        match self.joiner.compare_exchange(0, own, acquire, relaxed) {
+            Err(joiner) if joiner == own => libc::EINVAL,
+            Err(_) => 0, // Somebody joins it.
+            Ok(_) => {
+                // SAFETY: the exchange has made the right ours.
+                unsafe { self.release() };
+                0
+            }
+        }
+    }
+
+    /// Releases the right to join.
+    ///
+    /// # Safety
+    /// The caller has it, and does not use the record any more.
+    unsafe fn release(&self) {
+        if let Some(core) = self.core.get() {
+            // SAFETY: the reference that `lay_out` was given.
+            unsafe { Core::release(core) };
+        }
+    }
+
+    /// Joins it, and returns its result through `value` if that is not null. Waits until the
+    /// deadline that `deadline` returns, if it has to wait.
+    ///
+    /// # Safety
+    /// As for [`detach`](Self::detach); `value` is null or valid for a write.
+    pub(super) unsafe fn join(
+        &self,
+        value: *mut *mut c_void,
+        deadline: impl FnOnce() -> Result<Deadline, c_int>,
+    ) -> c_int {
+        let thread = self.address();
+        if self.is_detached() {
+            return libc::EINVAL;
+        }
+        // SAFETY: no arguments.
+        let caller = unsafe { libc::pthread_self() } as usize;
+        if caller == thread || joins_caller(thread) {
+            return libc::EDEADLK;
+        }
+        // Relaxed: only one can have the right; `has_ended` orders the result.
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        let joined = self.joiner.compare_exchange(0, caller, acquire, relaxed);
+        if joined.is_err() {
+            return libc::EINVAL;
+        }
+        let waited = match self.has_ended() {
+            true => Ok(()),
+            false => deadline().and_then(|deadline| self.wait(deadline)),
+        };
+        if let Err(error) = waited {
+            // Release: pairs with the Acquire of the next joiner, which has the right from now on.
+            self.joiner.store(0, Ordering::Release);
+            return error;
+        }
+        let result = self.result.get();
+        // SAFETY: the right is ours; the caller's contract.
+        unsafe {
+            self.release();
+            if !value.is_null() {
+                *value = result;
+            }
+        }
+        0
+    }
+
+    /// Waits for its end, on either kind of thread.
+    fn wait(&self, deadline: Deadline) -> Result<(), c_int> {
+        const EVERY_BIT: u32 = u32::MAX;
+        if let Some(core) = self.core.get()
+            && deadline.is_never()
+            && vthread::current().is_none()
+        {
+            // SAFETY: the waiting thread has the right to join.
+            sched::lend(unsafe { core.as_ref() });
+        }
+        let key = self.ended.as_ptr().addr();
+        let id = match self.core.get() {
+            // SAFETY: the waiting thread has the right to join.
+            Some(core) => unsafe { core.as_ref() }.id(),
+            None => 0,
+        };
+        while !self.has_ended() {
+            if deadline.has_passed() {
+                return Err(libc::ETIMEDOUT);
+            }
+            if virtual_thread().is_none() {
+                let sleep = || sys::futex_wait(&self.ended, 0, deadline);
+                let _ = parking_lot::in_kernel(key, sleep);
+                continue;
+            }
+            let awaited = |_| Awaited::new(Kind::Join, id);
+            // SeqCst: as in `futex`.
+            let check = || self.ended.load(Ordering::SeqCst) == 0;
+            // A join is a cancellation point.
+            let hearing = own().map(|_| Hearing::Futex);
+            let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
+            match parked {
+                Parked::Interrupted if cancel::is_due() => return Err(libc::EINTR),
+                Parked::Summoned => drop(summons::attend()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Body for Pthread {
+    fn code() -> &'static str {
+        "the start routine of a pthread_create"
+    }
+
+    unsafe fn run(&self) {
+        // SAFETY: the program's own routine and argument; the TCB is complete.
+        unsafe {
+            match self.routine {
+                Routine::Posix(start) => {
+                    arch::call_as_pthread(start, self.argument, self.result.as_ptr());
+                }
+                Routine::C11(start) => {
+                    // Only 32 bits of what comes as a pointer mean anything.
+                    let start = mem::transmute::<C11Routine, PosixRoutine>(start);
+                    arch::call_as_pthread(start, self.argument, self.result.as_ptr());
+                    let number = self.result.get() as usize as c_int;
+                    self.result.set(number as isize as *mut c_void);
+                }
+            }
+            if vthread::current().is_some_and(|core| core.signals.any_pending()) {
+                delivery::at_once(); // What has come before the end is not lost with the thread.
+            }
+            run_destructors();
+            if let Some(core) = vthread::current() {
+                // It takes no more signals of the process. Relaxed: the join orders it.
+                core.signals.mask.store(u64::MAX, Ordering::Relaxed);
+            }
+        }
+    }
+
+    unsafe fn abandon(&self) {}
+
+    unsafe fn drop_result(&self) {}
+
+    unsafe fn ended(&self) {
+        robust::owner_dies();
+        if let Some(slot) = self.slot.get() {
+            slot.forget_tid();
+        }
+        let word = self.ended.as_ptr();
+        // SeqCst, and an exchange: in one order with the waiters' checks, as a wake asks for.
+        self.ended.swap(1, Ordering::SeqCst);
+        futex::wake_waiters(word, c_int::MAX);
+        leaving::leave();
+    }
+}
+
+impl Drop for Pthread {
+    fn drop(&mut self) {
+        let Some(slot) = self.slot.get() else { return };
+        // SAFETY: the thread has been buried, and nobody can join it any more.
+        unsafe {
+            // Relaxed: for programs that use a `pthread_t` too long.
+            place_of_record(slot.tp()).store(ptr::null_mut(), Ordering::Relaxed);
+            if self.more_guard.get() > 0 {
+                let (start, len) = (slot.bottom(), self.more_guard.get());
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                let _ = call!(libc::SYS_mprotect, start, len, access);
+            }
+            early::give_back(slot, self.class, self.runtime);
+        }
+    }
+}
+
+/// Runs the destructors of the running thread's data. If one of them calls `pthread_exit`, the
+/// others follow, as in glibc.
+///
+/// # Safety
+/// The TCB is complete.
+unsafe fn run_destructors() {
+    /// Returns its argument, which is not null.
+    unsafe extern "C-unwind" fn run_all(done: *mut c_void) -> *mut c_void {
+        vthread::run_destructors();
+        done
+    }
+    let mut done = ptr::null_mut::<c_void>();
+    while done.is_null() {
+        let argument = ptr::without_provenance_mut(1);
+        // SAFETY: the caller's contract. An exit unwinds to this call, and leaves `done` null.
+        unsafe { arch::call_as_pthread(run_all, argument, &mut done) };
+    }
+}
+
+/// Returns the place of [`RECORD`] in the TLS block at `tp`.
+///
+/// # Safety
+/// `tp` is the thread pointer of a slot.
+unsafe fn place_of_record<'a>(tp: usize) -> &'a AtomicPtr<Pthread> {
+    // SAFETY: the caller's contract. The memory of a slot that no thread uses is there as well.
+    unsafe { &*tls::place_of(&RECORD, tp) }
+}
+
+/// Returns whether a thread that `pthread_create` has made is in a slot and has not ended.
+pub(super) fn exists(slot: Slot) -> bool {
+    // SAFETY: the thread pointer of a slot. Acquire: as in `find`.
+    !unsafe { place_of_record(slot.tp()).load(Ordering::Acquire) }.is_null()
+}
+
+/// Returns the record of the running thread, if `pthread_create` has made it.
+pub(super) fn own<'a>() -> Option<&'a Pthread> {
+    // SAFETY: a thread's record outlives it. Relaxed: written before the thread began.
+    RECORD.with(|record| unsafe { record.load(Ordering::Relaxed).as_ref() })
+}
+
+/// Returns whether a thread, of either kind, is joining the running thread.
+pub(super) fn joins_caller(thread: usize) -> bool {
+    // Relaxed: as in glibc, two threads that begin to join each other at the same time are missed.
+    own().is_some_and(|own| own.joiner.load(Ordering::Relaxed) == thread)
+}
+
+/// Forgets that the running thread, which has forked, was virtual.
+pub(super) fn after_fork() {
+    RECORD.with(|record| record.store(ptr::null_mut(), Ordering::Relaxed)); // Relaxed: its own.
+}
+
+/// Returns the record of a thread, if it is a virtual one that `pthread_create` has made.
+pub(super) fn find<'a>(thread: pthread_t) -> Option<&'a Pthread> {
+    if !runtime::is_started() {
+        return None;
+    }
+    let slot = super::slot_of(thread)?;
+    // SAFETY: the thread pointer of a slot. Acquire: pairs with the Release in `lay_out`; the
+    // program passes the `pthread_t` of a thread that exists, and so does its record.
+    unsafe { place_of_record(slot.tp()).load(Ordering::Acquire).as_ref() }
+}
+
+/// Returns the record of a thread, if it is a virtual one that `pthread_create` has made, for as
+/// long as the program may use its `pthread_t`.
+pub(crate) fn core_of<'a>(thread: pthread_t) -> Option<&'a Core> {
+    // SAFETY: there until the thread is joined, or detached and ended.
+    find(thread)?
+        .core
+        .get()
+        .map(|core| unsafe { core.as_ref() })
+}

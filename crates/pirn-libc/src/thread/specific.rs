@@ -1,0 +1,110 @@
+//! Thread-specific data. libc allocates the keys and has the values of platform threads; [`keys`]
+//! has those of virtual threads, except for the key of AddressSanitizer ([`sanitizer`]).
+
+use crate::registry::interposed;
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use libc::pthread_key_t;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sanitizer;
+use pirn_rt::vthread::keys;
+
+pub(super) type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+
+interposed! {
+    family "Thread-specific data" for Correctness;
+
+    Own by hand { pthread_key_create, pthread_key_delete, pthread_setspecific, pthread_getspecific }
+    Own as {
+        /// For the C++ library.
+        fn __pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int
+            = pthread_key_create(key, destructor);
+    }
+}
+
+/// `pthread_key_create`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_key_create(
+    key: *mut pthread_key_t,
+    destructor: Destructor,
+) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let result =
+            real!(fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int);
+        if result == 0 {
+            note_key(*key, destructor);
+        }
+        result
+    }
+}
+
+/// Notes a new key.
+///
+/// # Safety
+/// libc has created the key, with this destructor.
+pub(crate) unsafe fn note_key(key: pthread_key_t, destructor: Destructor) {
+    let destructor = destructor.map_or(ptr::null_mut(), |function| function as *mut c_void);
+    if !sanitizer::note_key(key, destructor) {
+        // SAFETY: the caller's contract.
+        unsafe { keys::created(key, destructor) };
+    }
+}
+
+/// `pthread_key_delete`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
+    keys::deleted(key);
+    // SAFETY: no pointers; libc checks the key.
+    unsafe { real!(fn pthread_key_delete(key: pthread_key_t) -> c_int) }
+}
+
+/// `pthread_setspecific`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
+    // SAFETY: the caller's contract: the value suits the key's destructor.
+    match unsafe { keys::set(key, value.cast_mut()) } {
+        Some(result) => result,
+        // SAFETY: the caller's contract.
+        None => unsafe {
+            real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int)
+        },
+    }
+}
+
+/// `pthread_getspecific`.
+///
+/// The first instructions are without a frame: a sanitizer that instruments this crate asks for its
+/// key at the start of instrumented functions.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
+    naked_asm!(
+        "cmp edi, [rip + {special}]",
+        "jne {ours}",
+        "mov rax, [rip + {libcs}]",
+        "test rax, rax",
+        "jz 2f", // no key exists yet
+        "jmp rax",
+        "2:",
+        "ret",
+        special = sym sanitizer::KEY,
+        libcs = sym sanitizer::GETSPECIFIC,
+        ours = sym getspecific,
+    )
+}
+
+extern "C" fn getspecific(key: pthread_key_t) -> *mut c_void {
+    match keys::get(key) {
+        Some(value) => value,
+        // SAFETY: no pointers; libc checks the key.
+        None => unsafe { real!(fn pthread_getspecific(key: pthread_key_t) -> *mut c_void) },
+    }
+}
