@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `PIRN_PTHREADS=platform` | switches all of this off |
 //! | `PIRN_PLATFORM=libfoo.so:lib*bar.so` | the threads of these libraries are platform threads |
-//! | `PIRN_LOG` | says at exit what threads were made; without it, no lints by default |
+//! | `PIRN_LOG` | says at exit what threads were made; without it, no diagnostics by default |
 //! | `PIRN_STACK_SIZE` | stacks of threads whose creator says nothing |
 //! | `PIRN_CHILDREN=0` | programs that this one starts run natively |
 //!
@@ -32,7 +32,7 @@ unsafe extern "C" {
     fn pirn_keep_platform(patterns: *const c_char);
     safe fn pirn_report_pthreads();
     safe fn pirn_forget_pthreads();
-    safe fn pirn_lint_if_asked();
+    safe fn pirn_diagnose_if_asked();
     fn pthread_getattr_default_np(attributes: *mut libc::pthread_attr_t) -> c_int;
     fn pthread_setattr_default_np(attributes: *const libc::pthread_attr_t) -> c_int;
 }
@@ -58,7 +58,7 @@ extern "C" fn begin() {
     }
     match variable(c"PIRN_LOG") {
         Some(value) if !value.is_empty() && value != c"0" => report_at_exit(),
-        _ => pirn_lint_if_asked(),
+        _ => pirn_diagnose_if_asked(),
     }
     // SAFETY: no requirements.
     unsafe { pirn_make_pthreads_virtual(1) };

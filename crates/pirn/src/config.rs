@@ -14,6 +14,7 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
+use crate::observe::diagnostics;
 use pirn_rt::environment;
 use pirn_rt::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
@@ -25,7 +26,6 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
 mod error;
-pub(crate) mod lints;
 mod spec;
 pub(crate) mod unknown;
 
@@ -326,8 +326,8 @@ pub(crate) struct Settings {
     pub(crate) slice: Duration,
     /// The seconds after which the stack of a parked thread is written to swap; 0: never.
     pub(crate) swap_cold: u64,
-    /// What the operator is told of.
-    pub(crate) lints: lints::Lints,
+    /// What the reporter writes to standard error.
+    pub(crate) diagnostics: diagnostics::Settings,
     /// Whether tools may look inside; unless set, when they ask.
     pub(crate) observe: Option<bool>,
     /// Whether `SIGQUIT` writes a dump.
@@ -344,13 +344,13 @@ pub(crate) struct Settings {
 ///
 /// [`ConfigError::BadValue`] for a variable. The store is not frozen then, since nothing starts.
 pub(crate) fn resolve() -> Result<Settings, ConfigError> {
-    STORE.resolve(|name| environment::variable(name).or_else(|| lints::by_default(name)))
+    STORE.resolve(environment::variable)
 }
 
 /// Returns the variables that [`resolve`] reads.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     let numbers = SPECS.iter().map(|spec| spec.variable);
-    numbers.chain(lints::VARIABLES)
+    numbers.chain(diagnostics::VARIABLES)
 }
 
 static STORE: Store = Store::new();
@@ -411,7 +411,7 @@ impl Store {
                 .map(|text| spec.parse(text))
                 .transpose()?;
         }
-        let lints = lints::Lints::resolve(&variable)?;
+        let diagnostics = diagnostics::Settings::resolve(&variable)?;
         let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
         let program = |i: usize| self.program(i, applied);
         let value = |i: usize| environment[i].map(|range| range.0).or_else(|| program(i));
@@ -430,7 +430,7 @@ impl Store {
             tls_reserve: value(TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
             swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
-            lints,
+            diagnostics,
             observe: value(OBSERVE).map(|allowed| allowed != 0),
             sigquit: value(SIGQUIT) != Some(0),
         })

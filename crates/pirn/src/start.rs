@@ -174,6 +174,6 @@ fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runti
 fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()> {
     runtime.start_scheduler()?;
     sched::cold::start(settings.swap_cold)?;
-    observe::lints::start(runtime, settings.lints);
+    observe::diagnostics::start(runtime, settings.diagnostics);
     Ok(())
 }

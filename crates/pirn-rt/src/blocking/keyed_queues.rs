@@ -137,17 +137,6 @@ impl<T: Keyed> KeyedQueues<T> {
         taken
     }
 
-    /// Returns a key for which at least `many` wait, which is more than `few` usually holds, if
-    /// there is one.
-    pub(crate) fn crowded(&mut self, many: usize) -> Option<usize> {
-        let table = &mut self.table;
-        (0..table.capacity()).find_map(|place| {
-            let queue = table.queue_at(place);
-            let key = queue.iter().next()?.key();
-            (queue.iter().take(many).count() == many).then_some(key)
-        })
-    }
-
     /// Does the same as [`walk`](Self::walk) with the waiters of all keys, one key after the other.
     /// May visit a waiter twice.
     pub(crate) fn walk_all(&mut self, mut visit: impl FnMut(&T) -> Visit) {

@@ -87,23 +87,6 @@ impl<T: Linked> List<T> {
         self.last = waiter;
     }
 
-    /// Adds a waiter before all others.
-    ///
-    /// # Safety
-    /// As for [`append`](Self::append).
-    pub unsafe fn prepend(&mut self, waiter: &T) {
-        let links = waiter.links();
-        links.previous.set(ptr::null());
-        links.next.set(self.first);
-        links.linked.set(true);
-        // SAFETY: items in the list are valid, by the contract.
-        match unsafe { self.first.as_ref() } {
-            Some(first) => first.links().previous.set(waiter),
-            None => self.last = waiter,
-        }
-        self.first = waiter;
-    }
-
     /// Removes a waiter, if it is in the list. Returns whether it was.
     ///
     /// # Safety

@@ -290,20 +290,6 @@ pub fn any_waiting(key: usize) -> bool {
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
-/// Calls `report` with each address for which at least `many` virtual threads wait, and the number
-/// of those that wait in the same bucket: hardly more, as a crowd is rare. Of several crowds in one
-/// bucket it finds one.
-#[inline]
-pub fn crowded(many: usize, mut report: impl FnMut(usize, usize)) {
-    for bucket in &LOT {
-        let waiting = bucket.waiting.load(Ordering::Relaxed) as usize; // Relaxed: a hint.
-        if waiting >= many {
-            let key = bucket.waiters.lock().crowded(many);
-            key.into_iter().for_each(|key| report(key, waiting));
-        }
-    }
-}
-
 /// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
 /// woken.
 #[inline]

@@ -1,6 +1,5 @@
-//! The alarm of the reporter, the platform thread that explains what is wrong
-//! (`observe/lints`): it naps between two looks and rests while the process is idle; the monitor
-//! wakes it.
+//! The alarm of the reporter, the platform thread that explains what is wrong: it naps between two
+//! looks and rests while the process is idle; the monitor wakes it.
 //!
 //! ```text
 //!   reporter                               monitor

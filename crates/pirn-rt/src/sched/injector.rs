@@ -73,11 +73,6 @@ impl Injector {
         }
     }
 
-    /// Returns the queue, without the threads that were put aside.
-    pub fn queue(&self) -> &ReadyQueue {
-        &self.queue
-    }
-
     /// Returns the number of threads that wait here.
     #[inline]
     pub fn len(&self) -> usize {

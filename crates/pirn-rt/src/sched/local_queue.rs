@@ -302,16 +302,6 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         (tail.wrapping_sub(head) as usize).min(self.slots.len() / 2)
     }
 
-    /// Returns the positions of the oldest item and of the next to come. An item keeps its position
-    /// as long as it is in this queue. They wrap.
-    #[allow(dead_code)] // the models do without it
-    pub fn positions(&self) -> (u32, u32) {
-        // Acquire: as in `steal_into`, so that `tail` is not older than `head`.
-        let head = self.head.load(Acquire);
-        // Relaxed: no item is looked at.
-        (head, self.tail.load(Relaxed))
-    }
-
     /// Returns for how many more items there is room at least. The owner's alone.
     #[allow(dead_code)] // the models do without it
     pub(crate) fn room(&self) -> usize {

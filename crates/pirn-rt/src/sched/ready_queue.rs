@@ -11,15 +11,7 @@ use core::ptr::{self, NonNull};
 pub struct ReadyQueue {
     /// Length, readable without the lock.
     len: AtomicUsize,
-    queued: Lock<Queued>,
-}
-
-/// What is under the lock.
-struct Queued {
-    list: ReadyList,
-    /// The position of the first thread: the number of threads taken so far, less those put before
-    /// all others. It wraps.
-    first: u64,
+    queued: Lock<ReadyList>,
 }
 
 /// Threads linked by their `next`. The list owns the right to run each of them.
@@ -94,10 +86,7 @@ impl ReadyQueue {
     pub(crate) fn new() -> ReadyQueue {
         ReadyQueue {
             len: AtomicUsize::new(0),
-            queued: Lock::new(Queued {
-                list: ReadyList::new(),
-                first: 0,
-            }),
+            queued: Lock::new(ReadyList::new()),
         }
     }
 
@@ -119,11 +108,10 @@ impl ReadyQueue {
         let mut batch = Batch::new();
         batch.push(thread);
         let mut queued = self.queued.lock();
-        let others = core::mem::replace(&mut queued.list, batch.list);
+        let others = core::mem::replace(&mut *queued, batch.list);
         if !others.head.is_null() {
-            queued.list.append(&others);
+            queued.append(&others);
         }
-        queued.first = queued.first.wrapping_sub(1);
         self.len.fetch_add(1, Relaxed); // Relaxed: see `len`.
     }
 
@@ -133,7 +121,7 @@ impl ReadyQueue {
             return;
         }
         let mut queued = self.queued.lock();
-        queued.list.append(&batch.list);
+        queued.append(&batch.list);
         self.len.fetch_add(batch.len, Relaxed); // Relaxed: see `len`.
     }
 
@@ -144,25 +132,16 @@ impl ReadyQueue {
             return None;
         }
         let mut queued = self.queued.lock();
-        let first = queued.list.pop()?;
+        let first = queued.pop()?;
         let mut taken = 1;
         while taken < max
-            && let Some(thread) = queued.list.pop()
+            && let Some(thread) = queued.pop()
         {
             taken += 1;
             rest(thread);
         }
-        queued.first = queued.first.wrapping_add(taken as u64);
         self.len.fetch_sub(taken, Relaxed); // Relaxed: see `len`.
         Some(first)
-    }
-
-    /// Returns the positions of the first thread and of the next to come. A thread keeps its
-    /// position as long as it is here. They wrap.
-    pub fn positions(&self) -> (u64, u64) {
-        let queued = self.queued.lock();
-        let len = self.len() as u64; // It changes under the lock.
-        (queued.first, queued.first.wrapping_add(len))
     }
 
     /// Takes `thread` if it is the first in line. The pointer is only compared, never followed.
@@ -171,11 +150,10 @@ impl ReadyQueue {
             return None;
         }
         let mut queued = self.queued.lock();
-        if queued.list.head != thread {
+        if queued.head != thread {
             return None;
         }
-        let thread = queued.list.pop()?;
-        queued.first = queued.first.wrapping_add(1);
+        let thread = queued.pop()?;
         self.len.fetch_sub(1, Relaxed); // Relaxed: see `len`.
         Some(thread)
     }

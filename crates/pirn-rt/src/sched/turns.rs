@@ -67,13 +67,6 @@ impl Turns {
         self.urgent.len()
     }
 
-    /// Returns the queues: of urgent threads, of those interrupted in their first slice, and of
-    /// those that compute.
-    #[inline]
-    pub fn queues(&self) -> [&ReadyQueue; 3] {
-        [&self.urgent, &self.interrupted, &self.computing]
-    }
-
     /// Returns the number of threads here.
     #[inline]
     pub fn len(&self) -> usize {

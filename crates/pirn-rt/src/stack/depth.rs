@@ -50,11 +50,7 @@ fn is_too_deep(slot: Slot) -> bool {
 
 /// Returns the bytes that a stack has used.
 fn used(slot: Slot) -> usize {
-    used_below(slot, dense_bottom(slot))
-}
-
-/// Returns the bytes that a stack has used, which are at least those from `lowest` on.
-fn used_below(slot: Slot, mut lowest: usize) -> usize {
+    let mut lowest = dense_bottom(slot);
     while let Some(lower) = lowest_touched(slot, lowest) {
         lowest = lower;
     }
@@ -133,44 +129,6 @@ pub(super) fn look_on() {
     let done = if count == PER_TICK { done + count } else { 0 };
     DONE.store(done, Ordering::Relaxed); // Relaxed: as above.
     warn();
-}
-
-/// A stack that has been used nearly to its end.
-pub struct NearlyFull {
-    pub slot: Slot,
-    /// The bytes used, by the thread in the slot or by one before it, and those that there are.
-    pub used: usize,
-    pub size: usize,
-    /// What the last thread ran, if that is known.
-    pub user: Option<&'static str>,
-}
-
-/// Looks at `count` slots, beginning with the one that `from` names, for stacks of which at least
-/// `percent` have been used. Moves `from` to where the next look goes on.
-pub fn nearly_full(
-    percent: usize,
-    from: &mut u32,
-    count: usize,
-    mut report: impl FnMut(NearlyFull),
-) {
-    for _ in 0..count {
-        let Some(slot) = region::next_open(*from) else {
-            *from = 0;
-            return;
-        };
-        *from = slot.0 + 1;
-        let size = slot.end() - slot.bottom();
-        let limit = (slot.end() - size / 100 * percent) & !(PAGE - 1);
-        // A page that is partly below the limit is not used up to there.
-        if lowest_touched(slot, limit).is_some() {
-            report(NearlyFull {
-                slot,
-                used: used_below(slot, limit),
-                size,
-                user: region::last_user(slot),
-            });
-        }
-    }
 }
 
 /// Looks at all stacks at the end of the process. Called once, at the start.

@@ -29,8 +29,8 @@ pub use call::{
     uninterrupted,
 };
 pub use file::{
-    close_file, is_file, is_plain_tcp, open_descriptors, open_file, read_at_start, read_file,
-    socket_option, status_flags,
+    close_file, is_file, is_plain_tcp, open_file, read_at_start, read_file, socket_option,
+    status_flags,
 };
 pub use futex::{futex_wait, futex_wake, futex_wake_at};
 pub use membarrier::barrier_in_every_thread;

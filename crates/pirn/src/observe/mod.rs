@@ -5,15 +5,15 @@
 //! * `waits`: what threads wait for, and whether that can come (feature `dump`).
 //! * [`debug_table`]: where debuggers and readers of the process's memory find the runtime's data.
 //! * [`events`]: what happened lately, as the recorder has it.
-//! * [`lints`]: what is probably wrong, and what to do about it.
+//! * [`diagnostics`]: what is probably wrong, and what to do about it.
 //! * [`metrics`](mod@metrics): what has been counted, and how much there is of everything.
 
 pub(crate) mod debug_table;
+pub(crate) mod diagnostics;
 pub(crate) mod door;
 #[cfg(feature = "dump")]
 pub(crate) mod dump;
 pub(crate) mod events;
-pub(crate) mod lints;
 pub mod metrics;
 #[cfg(feature = "dump")]
 pub(crate) mod waits;

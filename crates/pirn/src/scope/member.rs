@@ -5,7 +5,6 @@ use crate::thread::Thread;
 use core::cell::{Cell, OnceCell};
 use core::ptr::NonNull;
 use pirn_rt::blocking::list::{Linked, Links};
-use pirn_rt::vthread::label::Label;
 use pirn_rt::vthread::platform::{self, Platform};
 use pirn_rt::vthread::{self, Core};
 use std::sync::Arc;
@@ -35,18 +34,6 @@ impl Who {
         match vthread::current() {
             Some(core) => Who::Virtual(core.as_ptr()),
             None => Who::Platform(platform::current()),
-        }
-    }
-
-    /// Returns the thread's id and name.
-    ///
-    /// # Safety
-    /// The thread has not ended.
-    pub(super) unsafe fn label(&self) -> Label {
-        match self {
-            // SAFETY: the caller's contract.
-            Who::Virtual(core) => Label::of(unsafe { core.as_ref() }),
-            Who::Platform(platform) => Label::of_platform(platform),
         }
     }
 

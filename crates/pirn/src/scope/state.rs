@@ -369,7 +369,6 @@ impl ScopeState {
             inner.claim_owner(true)
         };
         recorded::event(kinds::SCOPE_CANCEL, self.id);
-        tree::note_cancelled(self);
         if let Some(wakeup) = wakeup {
             wakeup.perform();
         }

@@ -1,6 +1,6 @@
 //! All open scopes and their members, for people and for dumps.
 
-use super::member::{Member, Who};
+use super::member::Member;
 use super::state::ScopeState;
 use crate::thread::{Thread, ThreadId};
 use core::fmt;
@@ -8,9 +8,6 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn_rt::blocking::list::{Linked, Links, List};
 use pirn_rt::lock::Lock;
-use pirn_rt::vthread::awaited::Awaited;
-use pirn_rt::vthread::label::Label;
-use pirn_rt::vthread::record::Phase;
 use std::sync::Arc;
 
 /// The number of lists of scopes: several, so that carriers that open scopes do not contend.
@@ -55,7 +52,7 @@ pub(crate) fn len() -> usize {
         .sum() // Relaxed: as above.
 }
 
-/// Adds a scope to the tree: cancelled ones come first in each list, for [`cancelled`].
+/// Adds a scope to the tree.
 ///
 /// # Safety
 /// The scope is not in the tree yet, and stays in its place until it has been [removed](remove).
@@ -63,25 +60,8 @@ pub(super) unsafe fn add(scope: &ScopeState) {
     let shard = shard(scope);
     let mut scopes = shard.scopes.lock();
     // SAFETY: the caller's contract.
-    unsafe {
-        match scope.is_cancelled() {
-            true => scopes.prepend(scope),
-            false => scopes.append(scope),
-        }
-    }
+    unsafe { scopes.append(scope) };
     shard.set_len(|len| len + 1);
-}
-
-/// Moves a scope that has just been cancelled to the others of its kind, if it is in the tree.
-pub(super) fn note_cancelled(scope: &ScopeState) {
-    let mut scopes = shard(scope).scopes.lock();
-    // SAFETY: the scope can be in no other list, and is in none when it is put back; it stays in
-    // its place, as it did before.
-    unsafe {
-        if scopes.remove(scope) {
-            scopes.prepend(scope);
-        }
-    }
 }
 
 /// Removes a scope from the tree.
@@ -213,74 +193,6 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
         }
     }
     Ok(())
-}
-
-/// A scope that has been cancelled and has members left.
-pub(crate) struct Cancelled {
-    pub(crate) id: u64,
-    pub(crate) name: Option<Arc<str>>,
-    pub(crate) owner: Label,
-    /// Some of the virtual threads that have been interrupted, and wait.
-    pub(crate) waiting: [Option<WaitingMember>; Cancelled::SOME],
-    /// The number of members.
-    pub(crate) running: usize,
-}
-
-impl Cancelled {
-    /// The most members that are told of.
-    const SOME: usize = 8;
-}
-
-/// A member of a scope that waits.
-#[derive(Clone, Copy)]
-pub(crate) struct WaitingMember {
-    pub(crate) label: Label,
-    /// How often it has been mounted: if that stays the same, it is still in the same wait.
-    pub(crate) mounts: u32,
-    pub(crate) awaits: Awaited,
-}
-
-impl WaitingMember {
-    /// Describes a member, if it is a virtual thread that waits.
-    fn of(who: &Who) -> Option<WaitingMember> {
-        let Who::Virtual(core) = who else { return None };
-        // SAFETY: the thread is alive as long as it is a member.
-        let core = unsafe { core.as_ref() };
-        (core.phase() == Phase::Waiting).then(|| WaitingMember {
-            label: Label::of(core),
-            mounts: core.mounts(),
-            awaits: core.awaits.what(),
-        })
-    }
-}
-
-/// Adds scopes that have been cancelled and have members left to a list, as long as its capacity
-/// lasts: without allocating, or counting references. Looks at no other scopes, but for one per
-/// list.
-pub(crate) fn cancelled(found: &mut Vec<Cancelled>) {
-    for shard in &TREE {
-        let scopes = shard.scopes.lock();
-        for scope in scopes.iter().take_while(|scope| scope.is_cancelled()) {
-            let inner = scope.inner.lock();
-            if inner.running == 0 || found.len() == found.capacity() {
-                continue;
-            }
-            let mut waiting = [None; Cancelled::SOME];
-            let members = inner.interrupted.iter().filter_map(Member::who);
-            let members = members.filter_map(WaitingMember::of);
-            for (place, member) in waiting.iter_mut().zip(members) {
-                *place = Some(member);
-            }
-            found.push(Cancelled {
-                id: scope.id,
-                name: scope.name.clone(),
-                // SAFETY: the owner does not end before its scope does, and the scope is there.
-                owner: unsafe { scope.owner.label() },
-                waiting,
-                running: inner.running,
-            });
-        }
-    }
 }
 
 /// Returns all open scopes, in the order in which they were opened, each with its owner and the

@@ -4,6 +4,7 @@
 mod common;
 
 mod counters;
+mod diagnostics;
 mod door;
 mod dropped;
 #[cfg(feature = "dump")]
@@ -11,7 +12,6 @@ mod dump;
 mod event_files;
 mod events;
 mod gdb;
-mod lints;
 mod memory;
 mod perf;
 mod prometheus;

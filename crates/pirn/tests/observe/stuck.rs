@@ -8,9 +8,12 @@ use pirn::thread;
 
 #[watched]
 fn dumps_of_stuck_threads_find_nothing_new() {
-    let lints = ("PIRN_LINTS", "stuck-carrier=20ms,spares-exhausted=20ms");
+    let limits = (
+        "PIRN_DIAGNOSTICS",
+        "stuck-carrier=20ms,spares-exhausted=20ms",
+    );
     let few = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "1")];
-    child::isolated(&[few[0], few[1], lints, ("PIRN_QUIET", "")], || {
+    child::isolated(&[few[0], few[1], limits, ("PIRN_QUIET", "")], || {
         let (reader, writer) = std::io::pipe().unwrap();
         let fd = reader.as_raw_fd() as usize;
         // Without libc.
@@ -35,8 +38,8 @@ fn dumps_of_stuck_threads_find_nothing_new() {
             };
             let episodes: u64 = metrics.carriers.iter().map(|it| it.stuck_episodes).sum();
             let stuck = metrics.carriers.iter().map(|it| it.stuck).min().unwrap();
-            let lints = ["stuck-carrier", "spares-exhausted"].map(count);
-            (lints, episodes, stuck)
+            let found = ["stuck-carrier", "spares-exhausted"].map(count);
+            (found, episodes, stuck)
         };
         while [2, 1] > counts().0 {}
         for _ in 0..10 {

@@ -43,7 +43,7 @@ fn carriers_that_all_stand_in_the_kernel_are_reported() {
     command
         .envs(TWO_CARRIERS)
         // Without the lines about each of them.
-        .env("PIRN_LINTS", "spares-exhausted")
+        .env("PIRN_DIAGNOSTICS", "spares-exhausted")
         .stdin(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -81,7 +81,7 @@ fn carriers_that_compute_are_not_reported() {
         return;
     }
     let mut command = child::command();
-    command.envs(TWO_CARRIERS).env("PIRN_LINTS", "default");
+    command.envs(TWO_CARRIERS).env_remove("PIRN_DIAGNOSTICS");
     command.stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut text = String::new();

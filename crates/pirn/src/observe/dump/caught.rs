@@ -1,5 +1,4 @@
-//! The stack of the virtual thread that a platform thread carries: for lints, and whoever wants to
-//! know what keeps a carrier.
+//! The stack of the virtual thread that a platform thread carries: to say what keeps a carrier.
 
 use super::process;
 use super::running::Stopped;

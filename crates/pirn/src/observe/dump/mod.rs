@@ -32,7 +32,7 @@ mod unwind;
 mod walk;
 mod works_for;
 
-use super::lints::{self, Recent};
+use super::diagnostics::{self, Recent};
 use super::metrics;
 use super::waits::scopes;
 use ahead::Ahead;
@@ -108,18 +108,18 @@ pub(crate) fn take(options: &Contents) -> Dump {
         groups: assembly.grouper.finish(),
         threads: assembly.threads,
         memory: process::memory(&metrics),
-        findings: findings.into_iter().chain(lints()).collect(),
+        findings: findings.into_iter().chain(diagnosed()).collect(),
     }
 }
 
-/// Returns the last lints.
-fn lints() -> Vec<Finding> {
+/// Returns the last diagnostics.
+fn diagnosed() -> Vec<Finding> {
     let finding = |recent: &Arc<Recent>| Finding {
         kind: recent.kind.into(),
         text: recent.text.lines().next().unwrap_or_default().to_owned(),
         threads: recent.threads.clone(),
     };
-    lints::recent().iter().map(finding).collect()
+    diagnostics::recent().iter().map(finding).collect()
 }
 
 fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {

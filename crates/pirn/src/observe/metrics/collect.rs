@@ -2,7 +2,7 @@
 
 use super::snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots, Threads};
 use super::{Latency, Memory};
-use crate::observe::{events, lints};
+use crate::observe::{diagnostics, events};
 use crate::scope;
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_rt::blocking::fds;
@@ -76,7 +76,7 @@ pub(crate) fn collect(runtime: &Runtime, depth: Depth) -> Metrics {
         scopes: scope::open(),
         stack_slots: stack_slots(runtime, slots_used),
         events_dropped: events::lost(),
-        lints: lints::totals().collect(),
+        diagnostics: diagnostics::totals().collect(),
         memory: match depth {
             Depth::Counters => Memory::default(),
             Depth::Thorough => Memory::of(runtime, slots_used, SLOTS),

@@ -145,8 +145,8 @@ impl Metrics {
         )?;
         let help = "Events that the recorder has lost.";
         total(f, "events_dropped", help, self.events_dropped)?;
-        let help = "Lints that were found, by name.";
-        counter(f, "lints", help, "lint", &self.lints)
+        let help = "Diagnostics that were found, by name.";
+        counter(f, "diagnostics", help, "kind", &self.diagnostics)
     }
 }
 

@@ -67,8 +67,8 @@ pub struct Metrics {
     pub events_dropped: u64,
     /// The memory of virtual threads.
     pub memory: Memory,
-    /// How often each lint was found, by name.
-    pub(super) lints: Vec<(&'static str, u64)>,
+    /// How often each diagnostic was found, by name.
+    pub(super) diagnostics: Vec<(&'static str, u64)>,
 }
 
 /// The numbers of virtual threads by state.

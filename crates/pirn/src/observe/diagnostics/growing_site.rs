@@ -1,12 +1,12 @@
-//! The lint for growing places: the threads spawned at one place in the code only become more.
+//! Growing spawn sites: the threads spawned at one place in the code only become more.
 //!
 //! Threads are counted in rounds, a part of the slots per look, so that the cost of a look does not
-//! grow with the number of threads. A place is reported when its count has risen in each of
+//! grow with the number of threads. A site is reported when its count has risen in each of
 //! [`STREAK`] rounds, and by the limit in all.
 
 use super::report::Report;
+use super::settings::Kind;
 use super::{Context, Look};
-use crate::config::lints::Lint;
 use core::panic::Location;
 use pirn_rt::stack::region;
 use pirn_rt::vthread::residents;
@@ -19,7 +19,7 @@ const LOOKS: u32 = 10;
 /// The number of rounds in a row in which a count must rise: two minutes, or more.
 const STREAK: u32 = 12;
 
-type Place = &'static Location<'static>;
+type Site = &'static Location<'static>;
 
 /// See the module's documentation.
 pub(super) struct Growth {
@@ -28,12 +28,12 @@ pub(super) struct Growth {
     next: Option<u32>,
     /// The looks of this round.
     looks: u32,
-    counts: HashMap<Place, usize>,
+    counts: HashMap<Site, usize>,
     /// What the rounds before have found.
-    known: HashMap<Place, Rise>,
+    known: HashMap<Site, Rise>,
 }
 
-/// The threads of one place.
+/// The threads of one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rise {
     /// Their number when they began to rise, and now.
@@ -63,24 +63,24 @@ impl Growth {
             };
             self.next = Some(slot.0 + 1);
             // A thread of the program's own schedulers counts as well.
-            if let Some(place) = residents::look(slot, |core| core.place()) {
-                *self.counts.entry(place).or_default() += 1;
+            if let Some(site) = residents::look(slot, |core| core.place()) {
+                *self.counts.entry(site).or_default() += 1;
             }
         }
     }
 
-    /// Ends the round. Returns the places that are to be reported.
-    fn end_round(&mut self) -> Vec<(Place, Rise)> {
+    /// Ends the round. Returns the sites that are to be reported.
+    fn end_round(&mut self) -> Vec<(Site, Rise)> {
         (self.next, self.looks) = (Some(0), 0);
         let mut report = Vec::new();
         let mut rises = HashMap::with_capacity(self.counts.len());
-        for (place, to) in self.counts.drain() {
+        for (site, to) in self.counts.drain() {
             let fresh = Rise {
                 from: to,
                 to,
                 rounds: 0,
             };
-            let mut rise = match self.known.get(place) {
+            let mut rise = match self.known.get(site) {
                 Some(&before) if to > before.to => Rise {
                     to,
                     rounds: before.rounds + 1,
@@ -89,10 +89,10 @@ impl Growth {
                 _ => fresh,
             };
             if rise.rounds >= STREAK && rise.to - rise.from >= self.limit {
-                report.push((place, rise));
+                report.push((site, rise));
                 rise = fresh; // Reported again if it goes on.
             }
-            rises.insert(place, rise);
+            rises.insert(site, rise);
         }
         self.known = rises;
         report
@@ -106,17 +106,17 @@ impl Look for Growth {
         if self.next.is_some() || self.looks < LOOKS {
             return;
         }
-        for (place, rise) in self.end_round() {
+        for (site, rise) in self.end_round() {
             let text = format!(
-                "the virtual threads spawned at {place} have only become more: from {} to {}, in {} \
+                "the virtual threads spawned at {site} have only become more: from {} to {}, in {} \
                  looks in a row. If they never end, they are a leak: `pirn dump --diff` shows what \
                  they wait for; join them, or fork them in a scope (the limit: \
-                 PIRN_LINTS=growing-place={})",
+                 PIRN_DIAGNOSTICS=growing-site={})",
                 rise.from, rise.to, rise.rounds, self.limit
             );
             context
                 .reporter
-                .report(Report::new(Lint::GrowingPlace, place, text));
+                .report(Report::new(Kind::GrowingSite, site, text));
         }
     }
 }
@@ -126,13 +126,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn round(growth: &mut Growth, place: Place, count: usize) -> Vec<(Place, Rise)> {
-        growth.counts.insert(place, count);
+    fn round(growth: &mut Growth, site: Site, count: usize) -> Vec<(Site, Rise)> {
+        growth.counts.insert(site, count);
         growth.end_round()
     }
 
     #[test]
-    fn a_place_that_rises_all_the_time_and_by_the_limit_is_reported_once() {
+    fn a_site_that_rises_all_the_time_and_by_the_limit_is_reported_once() {
         let here = Location::caller();
         let mut growth = Growth::new(STREAK as u64);
         for count in 0..STREAK as usize {

@@ -1,5 +1,5 @@
-//! Lints: each is provoked in a child process, whose line about it is read; and a program in order
-//! has none.
+//! Diagnostics: each is provoked in a child process, whose line about it is read; and a program in
+//! order has none.
 
 use std::fs::{self, File};
 use std::hint;
@@ -7,19 +7,17 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::common::{TempDir, child, stack::dive, sys, watched};
-use pirn::scope;
+use crate::common::{TempDir, child, sys, watched};
 use pirn::thread::{self, Builder, JoinHandle};
 
 const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
 const NO_SPARES: (&str, &str) = ("PIRN_SPARE_CARRIERS", "0");
 /// Longer than a busy machine takes to read a page of the program from the disk, which also holds a
 /// carrier.
-const STUCK: (&str, &str) = ("PIRN_LINTS", "stuck-carrier=300ms");
+const STUCK: (&str, &str) = ("PIRN_DIAGNOSTICS", "stuck-carrier=300ms");
 
 /// Set in a child once its parent has read what it waited for.
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -62,12 +60,12 @@ fn start(variables: &[(&str, &str)]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Runs the running test as a child until it reports this lint, then lets it end. Returns the line
-/// without the name, and all that follows.
-pub(super) fn provoke(lint: &str, variables: &[(&str, &str)]) -> (String, String) {
+/// Runs the running test as a child until it reports this diagnostic, then lets it end. Returns the
+/// line without the name, and all that follows.
+pub(super) fn provoke(name: &str, variables: &[(&str, &str)]) -> (String, String) {
     let mut child = start(variables);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let head = format!("pirn: {lint}: ");
+    let head = format!("pirn: {name}: ");
     let mut before = String::new();
     let line = lines.by_ref().map(Result::unwrap).find_map(|line| {
         let found = line.strip_prefix(&head).map(str::to_owned);
@@ -78,11 +76,11 @@ pub(super) fn provoke(lint: &str, variables: &[(&str, &str)]) -> (String, String
     let rest: Vec<_> = lines.map(Result::unwrap).collect();
     let rest = rest.join("\n");
     assert!(child.wait().unwrap().success(), "{before}{rest}");
-    let line = line.unwrap_or_else(|| panic!("no line about {lint}: {before}"));
+    let line = line.unwrap_or_else(|| panic!("no line about {name}: {before}"));
     (line, rest)
 }
 
-/// Runs the running test as a child, which ends by itself. Returns the lines of its lints.
+/// Runs the running test as a child, which ends by itself. Returns the lines about it.
 fn lines(variables: &[(&str, &str)]) -> Vec<String> {
     let output = child::run(variables);
     assert!(output.status.success(), "{}", child::report(&output));
@@ -186,8 +184,8 @@ fn spare_carriers_that_are_all_stuck_are_reported() {
         return end.join().unwrap();
     }
     let one_spare = ("PIRN_SPARE_CARRIERS", "1");
-    let lint = ("PIRN_LINTS", "spares-exhausted=50ms");
-    let (line, rest) = provoke("spares-exhausted", &[ONE, one_spare, lint]);
+    let variable = ("PIRN_DIAGNOSTICS", "spares-exhausted=50ms");
+    let (line, rest) = provoke("spares-exhausted", &[ONE, one_spare, variable]);
     let parts = [
         "all 2 carriers have been stuck for ",
         "0 blocked in the kernel, 2 computing",
@@ -195,13 +193,16 @@ fn spare_carriers_that_are_all_stuck_are_reported() {
     ];
     assert_has(&line, &parts);
     assert!(!rest.contains("pirn: "), "once: {rest}");
-    // Here nobody has asked for spare carriers.
-    let lint = ("PIRN_LINTS", "spares-exhausted=50ms,long-runnable=200ms");
-    let mut child = start(&[ONE, NO_SPARES, lint]);
+    // With none allowed, threads that compute keep the others waiting, as the operator has chosen.
+    let both = (
+        "PIRN_DIAGNOSTICS",
+        "spares-exhausted=50ms,stuck-carrier=200ms",
+    );
+    let mut child = start(&[ONE, NO_SPARES, both]);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let first = lines.find_map(|line| line.unwrap().strip_prefix("pirn: ").map(str::to_owned));
     drop(child.stdin.take());
-    assert!(first.unwrap().starts_with("long-runnable: "));
+    assert!(first.unwrap().starts_with("stuck-carrier: "));
     assert!(child.wait().unwrap().success());
 }
 
@@ -238,124 +239,12 @@ fn a_full_pool_is_reported() {
     let variables = [
         ONE,
         ("PIRN_MAX_BLOCKING_THREADS", "2"),
-        ("PIRN_LINTS", "pool-full=100ms"),
+        ("PIRN_DIAGNOSTICS", "pool-full=100ms"),
     ];
     let (line, rest) = provoke("pool-full", &variables);
     let parts = [
         "all 2 threads make calls, 2 of 2 in ",
         " and 1 calls wait; raise PIRN_MAX_BLOCKING_THREADS=2",
-    ];
-    assert_has(&line, &parts);
-    assert!(!rest.contains("pirn: "), "once: {rest}");
-}
-
-#[watched]
-fn a_crowded_lock_is_reported_with_its_place() {
-    static LOCK: Mutex<()> = Mutex::new(());
-    if child::is_here() {
-        let end = notice_end();
-        let guard = LOCK.lock().unwrap();
-        let all = (0..30).map(|_| thread::spawn(|| drop(LOCK.lock())));
-        let all = all.collect();
-        end.join().unwrap();
-        drop(guard);
-        return join_all(all);
-    }
-    let (line, _) = provoke("crowded-lock", &[("PIRN_LINTS", "crowded-lock=20")]);
-    let parts = [
-        " virtual threads wait for one address, 0x",
-        "+0x",
-        "crowded-lock=20",
-    ];
-    assert_has(&line, &parts);
-}
-
-#[watched]
-fn a_thread_that_is_runnable_for_long_is_reported() {
-    if child::is_here() {
-        let end = notice_end();
-        let all = (0..3).map(|_| thread::spawn(hog)).collect();
-        join_all(all);
-        return end.join().unwrap();
-    }
-    let lint = ("PIRN_LINTS", "long-runnable=50ms");
-    let (line, rest) = provoke("long-runnable", &[ONE, NO_SPARES, lint]);
-    let parts = [
-        "has been runnable for ",
-        "about 2 are runnable",
-        "1 carriers",
-        "PIRN_PARALLELISM=1",
-    ];
-    assert_has(&line, &parts);
-    assert!(!rest.contains("pirn: "), "once: {rest}");
-}
-
-#[watched]
-fn a_deep_stack_is_reported() {
-    if child::is_here() {
-        let end = notice_end();
-        let builder = Builder::new().name("diver".into()).stack_size(256 << 10);
-        let diver = builder.spawn(|| {
-            dive(220 << 10);
-            while !OVER.load(SeqCst) {
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        diver.unwrap().join().unwrap();
-        return end.join().unwrap();
-    }
-    let (line, rest) = provoke("deep-stack", &[("PIRN_LINTS", "deep-stack")]);
-    let parts = [
-        " KiB of a stack of 256 KiB have been used",
-        " \"diver\"",
-        "Builder::stack_size",
-    ];
-    assert_has(&line, &parts);
-    let used: usize = line.split(' ').next().unwrap().parse().unwrap();
-    assert!((220..250).contains(&used), "{line}");
-    assert!(!rest.contains("pirn: "), "once: {rest}");
-}
-
-#[watched]
-fn members_that_do_not_hear_their_scopes_end_are_reported() {
-    if child::is_here() {
-        static LOCK: Mutex<()> = Mutex::new(());
-        let end = notice_end();
-        let guard = LOCK.lock().unwrap();
-        let owner = thread::spawn(|| {
-            let deaf = Builder::new().name("deaf".into());
-            let scope = scope::Builder::new().name("orders").threads(deaf);
-            let _ = scope.open_with(scope::await_all::<std::io::Error>(), |s| {
-                let deaf = s.fork(|| {
-                    drop(LOCK.lock());
-                    Ok(())
-                });
-                let deaf = deaf.thread().unwrap();
-                // A subtask that has not begun would never do so.
-                while !format!("{deaf:?}").contains("/waiting") {
-                    thread::yield_now();
-                }
-                s.fork(|| {
-                    let _ = thread::park_interruptible();
-                    Ok(())
-                });
-                s.cancel();
-                s.join()?;
-                Ok(())
-            });
-        });
-        end.join().unwrap();
-        drop(guard);
-        return owner.join().unwrap();
-    }
-    let lint = ("PIRN_LINTS", "deaf-member=100ms");
-    let (line, rest) = provoke("deaf-member", &[lint]);
-    let parts = [
-        " \"orders\" of thread #",
-        " has been cancelled for 0.",
-        " 1 of its members have not ended",
-        " waits for a futex at 0x",
-        "thread::on_interrupt",
     ];
     assert_has(&line, &parts);
     assert!(!rest.contains("pirn: "), "once: {rest}");
@@ -372,40 +261,14 @@ fn a_place_whose_threads_only_become_more_is_reported() {
         return end.join().unwrap();
     }
     // The second makes the looks frequent.
-    let lint = ("PIRN_LINTS", "growing-place=50,pool-full=5ms");
-    let (line, _) = provoke("growing-place", &[lint]);
+    let variable = ("PIRN_DIAGNOSTICS", "growing-site=50,pool-full=5ms");
+    let (line, _) = provoke("growing-site", &[variable]);
     let parts = [
         "threads spawned at ",
-        "observe/lints.rs:",
+        "observe/diagnostics.rs:",
         " have only become more: from ",
     ];
     assert_has(&line, &parts);
-}
-
-#[watched]
-fn descriptors_that_run_out_are_reported() {
-    if child::is_here() {
-        let end = notice_end();
-        let limit = libc::rlimit {
-            rlim_cur: 64,
-            rlim_max: 64,
-        };
-        // SAFETY: reads one `rlimit`.
-        sys::check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).unwrap();
-        let mut files = Vec::new();
-        thread::spawn(|| ()).join().unwrap();
-        while files.len() < 60 {
-            match File::open("/dev/null") {
-                Ok(file) => files.push(file),
-                Err(_) => break,
-            }
-        }
-        return end.join().unwrap();
-    }
-    let (line, rest) = provoke("few-descriptors", &[("PIRN_LINTS", "few-descriptors")]);
-    let parts = [" descriptors are open, and there may be 64;", "`ulimit -n`"];
-    assert_has(&line, &parts);
-    assert!(!rest.contains("pirn: "), "once: {rest}");
 }
 
 #[watched]
@@ -420,28 +283,24 @@ fn what_is_switched_off_is_not_said() {
         join_all((0..3).map(|_| thread::spawn(compute)).collect());
         return end.join().unwrap();
     }
-    let stuck = ("PIRN_LINTS", "stuck-carrier=20ms");
+    let stuck = ("PIRN_DIAGNOSTICS", "stuck-carrier=20ms");
     provoke("stuck-carrier", &[ONE, NO_SPARES, stuck]);
     // Without a parent that waits, it ends soon.
     let run = |variable| lines(&[ONE, NO_SPARES, variable]);
-    for off in [
-        "none",
-        "long-runnable=3s",
-        "all,-long-runnable,-stuck-carrier",
-    ] {
-        assert_eq!(run(("PIRN_LINTS", off)), [""; 0], "{off}");
+    for off in ["none", "pool-full,growing-site"] {
+        assert_eq!(run(("PIRN_DIAGNOSTICS", off)), [""; 0], "{off}");
     }
     let quiet = [ONE, NO_SPARES, stuck, ("PIRN_QUIET", "")];
     assert_eq!(lines(&quiet), [""; 0]);
 }
 
 #[watched]
-fn a_program_in_order_has_no_lints() {
+fn a_program_in_order_is_not_reported() {
     if child::is_here() {
-        let folder = TempDir::new("lints");
+        let folder = TempDir::new("diagnostics");
         let done = AtomicUsize::new(0);
         let begin = Instant::now();
-        // Longer than the limits of all lints but one.
+        // Longer than the limits.
         while begin.elapsed() < Duration::from_millis(2500) {
             thread::scope(|scope| {
                 for i in 0..100 {
@@ -458,7 +317,7 @@ fn a_program_in_order_has_no_lints() {
         }
         return assert!(done.into_inner() > 0);
     }
-    // A machine under load may have threads wait for a processor for long.
-    let said = lines(&[("PIRN_LINTS", "all,-long-runnable")]);
+    let all = "stuck-carrier,spares-exhausted,pool-full,growing-site";
+    let said = lines(&[("PIRN_DIAGNOSTICS", all)]);
     assert_eq!(said, [""; 0]);
 }

@@ -1,7 +1,6 @@
-//! What is done with a lint that is found: it is counted, kept for dumps, and written, but not too
-//! often.
+//! Reporting: a diagnostic is counted, kept for dumps, and written, but not too often.
 
-use crate::config::lints::{KINDS, Lint};
+use super::settings::Kind;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pirn_rt::lock::Lock;
 use pirn_rt::{notices, sys};
@@ -9,19 +8,19 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The same place is written again after this time.
+/// The time after which a site is written again.
 const PERIOD_NS: u64 = 60_000_000_000;
-/// The most places that are remembered.
-const PLACES: usize = 256;
-/// The number of lints that are kept for dumps.
+/// The number of sites that are remembered at most.
+const SITES: usize = 256;
+/// The number of diagnostics that are kept for dumps.
 const KEPT: usize = 32;
 
-/// A lint that was found.
+/// A diagnostic that was found.
 pub(super) struct Report {
-    pub(super) lint: Lint,
-    /// Identifies where it was found, or on what: it is written once per place and
+    pub(super) kind: Kind,
+    /// Identifies where or on what it was found: it is written once per site and
     /// [period](PERIOD_NS).
-    pub(super) place: u64,
+    pub(super) site: u64,
     /// What happened, on what, and what to do.
     pub(super) text: String,
     /// The ids of the threads that it is about.
@@ -29,19 +28,19 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(lint: Lint, place: impl Hash, text: String) -> Report {
+    pub(super) fn new(kind: Kind, site: impl Hash, text: String) -> Report {
         let mut hasher = DefaultHasher::new();
-        place.hash(&mut hasher);
+        site.hash(&mut hasher);
         Report {
-            lint,
-            place: hasher.finish(),
+            kind,
+            site: hasher.finish(),
             text,
             threads: Vec::new(),
         }
     }
 }
 
-/// A lint that was found a while ago.
+/// A diagnostic that was found a while ago.
 #[allow(dead_code)] // without dumps
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
@@ -53,9 +52,9 @@ pub(crate) struct Recent {
     pub(crate) at: u64,
 }
 
-static TOTALS: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
+static TOTALS: [AtomicU64; Kind::ALL.len()] = [const { AtomicU64::new(0) }; Kind::ALL.len()];
 
-/// The last lints, in a ring: the number of those ever kept, and their places.
+/// The last diagnostics, in a ring: how many were ever kept, and the ring.
 static KEEP: Lock<(usize, [Option<Arc<Recent>>; KEPT])> = Lock::new((0, [const { None }; KEPT]));
 
 /// Forgets what was found in the parent process.
@@ -64,19 +63,19 @@ static KEEP: Lock<(usize, [Option<Arc<Recent>>; KEPT])> = Lock::new((0, [const {
 /// In the child of a fork that has no runtime yet.
 pub(super) unsafe fn after_fork() {
     for total in &TOTALS {
-        total.store(0, Relaxed); // Relaxed: for people to read.
+        total.store(0, Relaxed); // Relaxed: statistics only.
     }
     // SAFETY: the caller's contract.
     unsafe { KEEP.renew((0, [const { None }; KEPT])) };
 }
 
-/// Returns how often each lint has been found, by name.
+/// Returns how often each diagnostic has been found, by name.
 pub(crate) fn totals() -> impl Iterator<Item = (&'static str, u64)> {
-    let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: for people to read.
-    KINDS.iter().map(|kind| kind.name).zip(counts)
+    let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: statistics only.
+    Kind::ALL.into_iter().map(Kind::name).zip(counts)
 }
 
-/// Returns the last lints that were found, the oldest first.
+/// Returns the last diagnostics that were found, the oldest first.
 #[allow(dead_code)] // without dumps
 pub(crate) fn recent() -> Vec<Arc<Recent>> {
     let copy = {
@@ -90,15 +89,15 @@ pub(crate) fn recent() -> Vec<Arc<Recent>> {
     copy.into_iter().flatten().collect()
 }
 
-/// Writes lints, and remembers which.
+/// Writes diagnostics, and remembers which.
 pub(super) struct Reporter {
     said: Vec<Said>,
 }
 
-/// A place that was written.
+/// A site that was written.
 struct Said {
-    lint: Lint,
-    place: u64,
+    kind: Kind,
+    site: u64,
     at: u64,
     /// How often it was found since, without being written.
     again: u32,
@@ -109,11 +108,11 @@ impl Reporter {
         Reporter { said: Vec::new() }
     }
 
-    /// Counts a lint, and writes it if its place was not written a moment ago.
+    /// Counts a diagnostic, and writes it unless its site was written a moment ago.
     pub(super) fn report(&mut self, report: Report) {
-        let Report { lint, place, .. } = report;
-        TOTALS[lint as usize].fetch_add(1, Relaxed); // Relaxed: for people to read.
-        let again = self.admit(lint, place, sys::now());
+        let Report { kind, site, .. } = report;
+        TOTALS[kind as usize].fetch_add(1, Relaxed); // Relaxed: statistics only.
+        let again = self.admit(kind, site, sys::now());
         keep(&report);
         let Some(again) = again else { return };
         if !notices::are_off() {
@@ -122,8 +121,8 @@ impl Reporter {
                 times => format!(" ({times} more since the last such line)"),
             };
             let (head, rest) = report.text.split_once('\n').unwrap_or((&report.text, ""));
-            let line = format!("pirn: {}: {head}{again}\n{rest}", lint.kind().name);
-            // One write, so that lines of others do not come between.
+            let line = format!("pirn: {}: {head}{again}\n{rest}", kind.name());
+            // One write, so that other threads' lines do not come between.
             sys::complain(&[&line]);
         }
     }
@@ -135,9 +134,9 @@ impl Reporter {
         }
     }
 
-    /// Returns whether a place may be written now, and how often it was not since the last time.
-    fn admit(&mut self, lint: Lint, place: u64, now: u64) -> Option<u32> {
-        let same = |said: &&mut Said| said.lint == lint && said.place == place;
+    /// Returns, if a site may be written now, how often it was found since the last line about it.
+    fn admit(&mut self, kind: Kind, site: u64, now: u64) -> Option<u32> {
+        let same = |said: &&mut Said| said.kind == kind && said.site == site;
         if let Some(said) = self.said.iter_mut().find(same) {
             if now - said.at < PERIOD_NS {
                 said.again += 1;
@@ -146,16 +145,16 @@ impl Reporter {
             said.at = now;
             return Some(core::mem::take(&mut said.again));
         }
-        if self.said.len() == PLACES {
+        if self.said.len() == SITES {
             self.said.retain(|said| now - said.at < PERIOD_NS);
         }
-        // With so many new places per minute, nobody reads more lines.
-        if self.said.len() == PLACES {
+        // More than 256 new sites per minute are too many to read.
+        if self.said.len() == SITES {
             return None;
         }
         self.said.push(Said {
-            lint,
-            place,
+            kind,
+            site,
             at: now,
             again: 0,
         });
@@ -163,10 +162,10 @@ impl Reporter {
     }
 }
 
-/// Keeps a lint for dumps.
+/// Keeps a diagnostic for dumps.
 fn keep(report: &Report) {
     let recent = Arc::new(Recent {
-        kind: report.lint.kind().name,
+        kind: report.kind.name(),
         text: report.text.clone(),
         threads: report.threads.clone(),
         at: sys::clock(libc::CLOCK_REALTIME),

@@ -1,12 +1,12 @@
-//! The lint for carriers that are stuck: which thread holds one, since when, where, and its stack.
+//! Stuck carriers: which thread holds one, since when, where, and its stack.
 //!
 //! The monitor has found the carrier stuck some time ago; it may go on while it is looked at. So
 //! its processor's count of switches is compared before and after: if it has changed, there is
 //! nothing to say. Nothing here stops the carrier for longer than its stack is read.
 
-use super::kernel;
+use super::in_kernel;
 use super::report::Report;
-use crate::config::lints::{Lint, Trace};
+use super::settings::{Kind, Trace};
 #[cfg(feature = "dump")]
 use crate::observe::dump::caught::{self, Caught};
 use core::sync::atomic::Ordering::Relaxed;
@@ -31,7 +31,7 @@ pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Opt
     };
     let place = match episode.blocked {
         // Without a place it runs again, or is stopped.
-        true => Some(kernel::place(episode.holder).filter(|_| is_asleep(episode.holder))?),
+        true => Some(in_kernel::place(episode.holder).filter(|_| is_asleep(episode.holder))?),
         false => None,
     };
     let name = os_thread::name(episode.holder).unwrap_or_default();
@@ -43,7 +43,7 @@ pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Opt
     let mut text = text(episode, thread.as_ref(), &name, place.as_ref(), trace);
     stack.describe(&mut text);
     let key = (place.map(|place| (place.call, place.from)), episode.blocked);
-    let mut report = Report::new(Lint::StuckCarrier, key, text);
+    let mut report = Report::new(Kind::StuckCarrier, key, text);
     report.threads = thread.iter().map(|thread| thread.id).collect();
     Some(report)
 }
@@ -89,8 +89,8 @@ fn text(
     let doing = match place {
         Some(place) => format!(
             "blocked in the kernel, in {}, called from {}",
-            kernel::describe(place),
-            kernel::origin(place.from)
+            in_kernel::describe(place),
+            in_kernel::origin(place.from)
         ),
         None => "computing where it cannot be preempted (inside libc, in no_preemption, or with \
                  PIRN_PREEMPT=0)"

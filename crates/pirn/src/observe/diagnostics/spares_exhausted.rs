@@ -1,8 +1,8 @@
-//! The lint for spare carriers that are exhausted: all carriers are stuck, and other threads wait.
+//! Exhausted spare carriers: all carriers are stuck, and other threads wait.
 
-use super::kernel;
+use super::in_kernel;
 use super::report::Report;
-use crate::config::lints::Lint;
+use super::settings::Kind;
 use pirn_rt::runtime::Runtime;
 use pirn_rt::sched::os_thread::Blocked;
 use std::fmt::Write;
@@ -11,12 +11,12 @@ use std::fmt::Write;
 pub(super) fn explain(runtime: &Runtime, wanting: u64) -> Option<Report> {
     let stuck: Vec<_> = runtime.stuck.episodes().collect();
     let blocked = stuck.iter().filter(|episode| episode.blocked);
-    let places: Vec<Blocked> = blocked.filter_map(|e| kernel::place(e.holder)).collect();
+    let places: Vec<Blocked> = blocked.filter_map(|e| in_kernel::place(e.holder)).collect();
     if places.len() < stuck.len() && runtime.settings.spares == 0 {
         return None; // The operator has chosen that threads which compute keep the others waiting.
     }
     let text = text(stuck.len(), &places, wanting, &Spares::of(runtime));
-    Some(Report::new(Lint::SparesExhausted, (), text))
+    Some(Report::new(Kind::SparesExhausted, (), text))
 }
 
 /// The spare carriers that there are, and may be.
@@ -54,8 +54,8 @@ fn text(count: usize, places: &[Blocked], wanting: u64, spares: &Spares) -> Stri
             text,
             ", {} of them in {}, called from {}",
             number(place),
-            kernel::name(place.call),
-            kernel::origin(place.from)
+            in_kernel::name(place.call),
+            in_kernel::origin(place.from)
         ),
         None => Ok(()),
     };

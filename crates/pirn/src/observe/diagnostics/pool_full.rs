@@ -1,12 +1,12 @@
-//! The lint for a pool that is full: calls wait for one of its threads, and there can be no more.
+//! A full pool: calls wait for one of its threads, and there can be no more.
 //!
 //! Calls are taken in the order in which they came. So if fewer have been taken since a look than
 //! waited then, one of those has waited ever since.
 
-use super::kernel;
+use super::in_kernel;
 use super::report::Report;
+use super::settings::Kind;
 use super::{Context, Look};
-use crate::config::lints::Lint;
 use pirn_rt::blocking::jobs::Load;
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ impl Look for Pool {
             let text = text(&load, self.waited);
             context
                 .reporter
-                .report(Report::new(Lint::PoolFull, (), text));
+                .report(Report::new(Kind::PoolFull, (), text));
         }
     }
 }
@@ -68,8 +68,8 @@ fn text(load: &Load, waited: u64) -> String {
     let ids = &load.some[..load.busy.min(load.some.len())];
     let mut calls: Vec<String> = ids
         .iter()
-        .filter_map(|&id| kernel::place(id))
-        .map(|place| kernel::name(place.call))
+        .filter_map(|&id| in_kernel::place(id))
+        .map(|place| in_kernel::name(place.call))
         .collect();
     calls.sort_unstable();
     let mut text = format!(

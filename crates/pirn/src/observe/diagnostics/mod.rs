@@ -1,41 +1,32 @@
-//! Lints: conditions that are no errors, but that the operator probably wants to know, each with
-//! what to do about it.
+//! Diagnostics: conditions that are no errors, but that the operator probably wants to know, each
+//! with what to do about it.
 //!
 //! ```text
 //!   monitor (sched)            reporter: a platform thread of its own
-//!   notes what is stuck,       raised: explains carriers that are stuck (`stuck`), or that no spare
-//!   raises the alarm    ---->          carrier is left (`spares`)
-//!   stirs it from its   ---->  else, about once per second: looks at the rest, one file per lint,
-//!   rest, each tick                    and rests when the process has been idle for a while
+//!   notes what is stuck,       woken: explains the carriers that are stuck (`stuck_carrier`), or
+//!   wakes the reporter  ---->         that no spare carrier is left (`spares_exhausted`)
+//!   ends its rest       ---->  about once per second: looks at the others (`pool_full`,
+//!   at each tick               `growing_site`); rests once the process has been idle for a while
 //! ```
 //!
-//! The parts of the runtime that are looked at do nothing for it but keep counts that they have
-//! anyway: nothing is paid at a spawn, a switch or a wake. What a look costs is paid by the
-//! reporter, and bounded. The monitor never waits for it.
+//! The reporter only reads counts that the runtime keeps anyway: a spawn, a switch and a wake pay
+//! nothing. The reporter pays for a look, whose cost is bounded. The monitor never waits for it.
 //!
-//! A lint is counted each time it is found ([`totals`]), kept for dumps ([`recent`]) and written to
-//! standard error, at most once per [place](report::Report::place) and minute. A lint that is on by
-//! default is hardly ever wrong, and its cost cannot be measured. `config/lints.rs` has the table
-//! of all, with names and limits.
+//! A diagnostic is counted each time it is found ([`totals`]), kept for dumps ([`recent`]) and
+//! written to standard error, at most once per [site](report::Report::site) and minute.
 
-mod crowds;
-mod deaf;
-mod descriptors;
-mod dropped;
-mod growth;
-mod kernel;
-mod late;
-mod pool;
+mod growing_site;
+mod in_kernel;
+mod pool_full;
 mod report;
-mod spares;
-mod stacks;
-mod stuck;
-mod waits;
+mod settings;
+mod spares_exhausted;
+mod stuck_carrier;
 
 #[allow(unused_imports)] // without the features that use it
 pub(crate) use report::{Recent, recent, totals};
+pub(crate) use settings::{BadValue, Settings, VARIABLES};
 
-use crate::config::lints::{Lint, Lints, Trace};
 use pirn_rt::runtime::Runtime;
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sched::stuck::Episode;
@@ -43,6 +34,7 @@ use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::start_helper;
 use report::Reporter;
+use settings::{Kind, Trace};
 
 const SECOND: u64 = 1_000_000_000;
 /// The longest time between two looks.
@@ -51,14 +43,16 @@ const LONGEST_PERIOD_NS: u64 = SECOND;
 const STACK: usize = 256 << 10;
 
 /// Starts the reporter. If there is no thread for it, the program runs without.
-pub(crate) fn start(runtime: &'static Runtime, lints: Lints) {
-    if !lints.any() {
+pub(crate) fn start(runtime: &'static Runtime, settings: Settings) {
+    if !settings.any() {
         return;
     }
-    let limit = |lint| lints.limit(lint).unwrap_or(u64::MAX);
-    let (stuck, spares) = (limit(Lint::StuckCarrier), limit(Lint::SparesExhausted));
+    let limit = |kind| settings.limit(kind).unwrap_or(u64::MAX);
+    let (stuck, spares) = (limit(Kind::StuckCarrier), limit(Kind::SparesExhausted));
     runtime.stuck.report_after(stuck, spares);
-    let _ = start_helper("pirn-lints", STACK, move || run(Watch::new(runtime, lints)));
+    let _ = start_helper("pirn-reporter", STACK, move || {
+        run(Watch::new(runtime, settings))
+    });
 }
 
 /// Forgets what was found in the parent process.
@@ -78,7 +72,7 @@ struct Context<'a> {
     reporter: &'a mut Reporter,
 }
 
-/// A lint that is looked for now and then.
+/// A diagnostic that is looked for now and then.
 trait Look: Send {
     fn look(&mut self, context: &mut Context<'_>);
 }
@@ -86,7 +80,7 @@ trait Look: Send {
 /// The reporter's memory.
 struct Watch {
     runtime: &'static Runtime,
-    lints: Lints,
+    settings: Settings,
     reporter: Reporter,
     looks: Vec<Box<dyn Look>>,
     /// The time between two looks.
@@ -101,68 +95,51 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(runtime: &'static Runtime, lints: Lints) -> Watch {
+    fn new(runtime: &'static Runtime, settings: Settings) -> Watch {
         let mut looks: Vec<Box<dyn Look>> = Vec::new();
-        if let Some(limit) = lints.limit(Lint::PoolFull) {
-            looks.push(Box::new(pool::Pool::new(limit)));
+        if let Some(limit) = settings.limit(Kind::PoolFull) {
+            looks.push(Box::new(pool_full::Pool::new(limit)));
         }
-        if let Some(many) = lints.limit(Lint::CrowdedLock) {
-            looks.push(Box::new(crowds::Crowds::new(many)));
+        if let Some(limit) = settings.limit(Kind::GrowingSite) {
+            looks.push(Box::new(growing_site::Growth::new(limit)));
         }
-        if let Some(limit) = lints.limit(Lint::LongRunnable) {
-            looks.push(Box::new(late::Late::new(runtime, limit)));
-        }
-        if let Some(percent) = lints.limit(Lint::DeepStack) {
-            looks.push(Box::new(stacks::Stacks::new(percent)));
-        }
-        if let Some(least) = lints.limit(Lint::DroppedEvents) {
-            looks.push(Box::new(dropped::Dropped::new(least)));
-        }
-        if let Some(limit) = lints.limit(Lint::GrowingPlace) {
-            looks.push(Box::new(growth::Growth::new(limit)));
-        }
-        if let Some(limit) = lints.limit(Lint::DeafMember) {
-            looks.push(Box::new(deaf::Deaf::new(limit)));
-        }
-        if let Some(percent) = lints.limit(Lint::FewDescriptors) {
-            looks.push(Box::new(descriptors::Descriptors::new(percent)));
-        }
-        let times = [Lint::PoolFull, Lint::LongRunnable, Lint::DeafMember];
-        let times = times.into_iter().filter_map(|lint| lints.limit(lint));
+        let longest = settings.limit(Kind::PoolFull);
         Watch {
             runtime,
-            lints,
+            settings,
             reporter: Reporter::new(),
             looks,
-            period: times.clone().fold(LONGEST_PERIOD_NS, u64::min),
-            patience: times.fold(0, u64::max) + 2 * SECOND,
+            period: longest.map_or(LONGEST_PERIOD_NS, |limit| limit.min(LONGEST_PERIOD_NS)),
+            patience: longest.unwrap_or(0) + 2 * SECOND,
             explained: vec![0; runtime.processors.count()],
             exhausted: false,
         }
     }
 
-    /// Reports carriers that are stuck, and that there is none left.
+    /// Reports stuck carriers, and that no spare carrier is left.
     fn explain(&mut self) {
-        let limit = self.lints.limit(Lint::StuckCarrier).unwrap_or(u64::MAX);
+        let limit = self.settings.limit(Kind::StuckCarrier).unwrap_or(u64::MAX);
         let stuck = self.runtime.stuck.episodes().filter(|e| e.ns >= limit);
         for episode in stuck.collect::<Vec<Episode>>() {
             let explained = &mut self.explained[episode.processor];
-            let wanted = || self.lints.wants(self.runtime, &episode, limit);
+            let wanted = || self.settings.wants(self.runtime, &episode, limit);
             let is_news = *explained != episode.number && wanted();
             if !is_news {
                 continue;
             }
-            if let Some(report) = stuck::explain(self.runtime, &episode, self.lints.trace) {
+            if let Some(report) =
+                stuck_carrier::explain(self.runtime, &episode, self.settings.trace)
+            {
                 *explained = episode.number;
                 self.reporter.report(report);
             }
         }
-        let limit = self.lints.limit(Lint::SparesExhausted);
+        let limit = self.settings.limit(Kind::SparesExhausted);
         let wanting = self.runtime.stuck.wanting_ns();
         let exhausted = limit.is_some_and(|limit| wanting >= limit);
         if exhausted && !self.exhausted {
             self.reporter
-                .report_any(spares::explain(self.runtime, wanting));
+                .report_any(spares_exhausted::explain(self.runtime, wanting));
         }
         self.exhausted = exhausted;
     }
@@ -180,7 +157,7 @@ impl Watch {
     }
 }
 
-impl Lints {
+impl Settings {
     /// Returns whether a carrier that has been stuck for the limit is to be reported.
     ///
     /// A thread that computes must have had a CPU for half of that time: on a machine under load it
@@ -188,13 +165,19 @@ impl Lints {
     /// the operator has asked.
     fn wants(&self, runtime: &Runtime, episode: &Episode, limit: u64) -> bool {
         let preempts = runtime.settings.slice_ns > 0;
-        let expected = || !preempts || late::runnable(runtime) == 0;
+        let expected = || !preempts || is_nothing_runnable(runtime);
         let computes = || {
             let asked_for = self.trace != Trace::Line;
             episode.cpu >= limit / 2 && (asked_for || !expected())
         };
         episode.blocked || computes()
     }
+}
+
+/// Returns whether no thread waits for a carrier.
+fn is_nothing_runnable(runtime: &Runtime) -> bool {
+    let own = runtime.processors.used().iter().map(|it| it.queue.len());
+    own.sum::<usize>() + runtime.injector.len() + runtime.turns.len() == 0
 }
 
 fn run(mut watch: Watch) {
