@@ -1,8 +1,7 @@
 //! The atomics and cells that the runtime's lock-free protocols are built on.
 //!
-//! The protocols (`sched/local_queue.rs`, `vthread/permit.rs`, `vthread/handshake.rs`,
-//! `vthread/join.rs`, `vthread/wait_word.rs`) take their atomics from `crate::primitives` only, but
-//! for hints, on which nothing depends. The package `pirn-model` compiles the very same files a
+//! The protocols (`vthread/state.rs`, `vthread/wait_word.rs`, `sched/local_queue.rs`, …) take their
+//! atomics from `crate::primitives` only. The package `pirn-model` compiles the very same files a
 //! second time against a `primitives` module made of the `loom` crate's types, and explores their
 //! interleavings; so the checked code is the code that runs. Here the names stand for `core`'s own
 //! types, at no cost.
@@ -21,7 +20,7 @@ pub(crate) use core::sync::atomic::{
 #[repr(transparent)]
 pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
-#[allow(dead_code)] // as above
+#[allow(dead_code)] // the models' own data
 impl<T> UnsafeCell<T> {
     /// Wraps `value`.
     pub(crate) const fn new(value: T) -> Self {

@@ -12,7 +12,7 @@ use pirn_rt::glibc::tls;
 use pirn_rt::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING, process};
 use pirn_rt::stack::{SizeClass, depth, region};
 use pirn_rt::sys::{self, call};
-use pirn_rt::vthread::natively::Natively;
+use pirn_rt::vthread::helper::ForcePlatform;
 use pirn_rt::vthread::overflow;
 use pirn_rt::{arch, environment, notices, sanitizer, sched};
 use std::io;
@@ -32,7 +32,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     }
     let _guard = STARTING.lock();
     // The threads that are made from here on are the runtime's own.
-    let _natively = Natively::helpers();
+    let _forced = ForcePlatform::helpers();
     if let Some(runtime) = runtime::get() {
         return Ok(runtime);
     }

@@ -16,7 +16,7 @@ use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
 use pirn_rt::notices;
 use pirn_rt::sys::{self, Errno, SysResult, call};
-use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::identity::Label;
 use pirn_rt::vthread::{self, Core, extra_state};
 
 interposed! {

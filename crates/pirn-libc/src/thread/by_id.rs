@@ -23,7 +23,7 @@ use pirn_rt::runtime;
 use pirn_rt::stack::Slot;
 use pirn_rt::stack::region;
 use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
-use pirn_rt::vthread::{self, residents};
+use pirn_rt::vthread::{self, table};
 
 interposed! {
     family "Signals by thread ids" for Correctness;
@@ -58,7 +58,7 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
         let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
         // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
         let same = unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32;
-        same && (residents::is_resident(slot) || pthread::exists(slot))
+        same && (table::is_resident(slot) || pthread::exists(slot))
     };
     match exists {
         true => Ok(Whose::Virtual(slot.tp() as pthread_t)),

@@ -25,7 +25,7 @@ use pirn_rt::sched;
 use pirn_rt::stack::{LARGEST_STACK, PAGE, SizeClass};
 use pirn_rt::vthread::record::Attributes;
 use pirn_rt::vthread::signals::NEVER_BLOCKED;
-use pirn_rt::vthread::{Core, Ready, ThreadRef, body, natively};
+use pirn_rt::vthread::{Core, Ready, ThreadRef, body, helper};
 
 unsafe extern "C" {
     fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;
@@ -234,7 +234,7 @@ pub(super) unsafe fn virtually(
     routine: Routine,
     argument: *mut c_void,
 ) -> Option<c_int> {
-    if !policy::is_on() || natively::is_asked_for() {
+    if !policy::is_on() || helper::is_platform_forced() {
         return None;
     }
     if let Some(why) = chosen::why(routine.address()) {

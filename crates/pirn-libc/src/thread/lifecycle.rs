@@ -22,7 +22,7 @@ use pirn_rt::time::Deadline;
 use pirn_rt::vthread;
 use pirn_rt::vthread::awaited::Awaited;
 use pirn_rt::vthread::wait_word::Hearing;
-use pirn_rt::vthread::{natively, residents};
+use pirn_rt::vthread::{helper, table};
 
 interposed! {
     family "Beginning and end of threads" for Correctness,
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn pthread_create(
     if let Some(result) = unsafe { create::virtually(thread, attributes, routine, argument) } {
         return result;
     }
-    if !policy::counts() || natively::is_asked_for() {
+    if !policy::counts() || helper::is_platform_forced() {
         // SAFETY: the caller's contract.
         return unsafe { create_platform(thread, attributes, start, argument) };
     }
@@ -110,7 +110,7 @@ unsafe fn create_platform(
     argument: *mut c_void,
 ) -> c_int {
     // The new thread inherits the kernel's mask: on a carrier, that of the virtual thread for now.
-    let _mask = match natively::is_for_helper() {
+    let _mask = match helper::is_making_helper() {
         true => masks::InKernel::of_helper(),
         false => masks::InKernel::of_this_thread(),
     };
@@ -272,7 +272,7 @@ unsafe fn until(clock: clockid_t, time: *const timespec) -> Result<Deadline, c_i
 /// Returns the error of joining or detaching a virtual thread that `pthread_create` has not made,
 /// or that exists no more.
 fn not_joinable(thread: pthread_t) -> c_int {
-    match slot_of(thread).is_some_and(residents::is_resident) {
+    match slot_of(thread).is_some_and(table::is_resident) {
         true => libc::EINVAL, // It is detached.
         false => libc::ESRCH,
     }

@@ -12,7 +12,7 @@ use pirn_rt::arch::thread_pointer;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread;
-use pirn_rt::vthread::c_name::{self, ROOM};
+use pirn_rt::vthread::identity::{self, C_NAME};
 
 interposed! {
     family "Names of threads" for Correctness;
@@ -35,9 +35,9 @@ unsafe extern "C" {
 pub(super) unsafe fn inherit(thread: pthread_t) {
     // SAFETY: the caller's contract, and the running thread.
     unsafe {
-        let own = c_name::get(thread_pointer());
+        let own = identity::c_name(thread_pointer());
         if own[0] != 0 {
-            c_name::set(thread as usize, &own);
+            identity::set_c_name(thread as usize, &own);
         }
     }
 }
@@ -47,10 +47,10 @@ pub(super) unsafe fn inherit(thread: pthread_t) {
 /// # Safety
 /// `thread` is a virtual thread, or a platform thread that has not ended.
 unsafe fn set_name(thread: pthread_t, name: &[u8]) {
-    let mut bytes = [0; ROOM];
+    let mut bytes = [0; C_NAME];
     bytes[..name.len()].copy_from_slice(name);
     // SAFETY: the caller's contract.
-    unsafe { c_name::set(thread as usize, &bytes) };
+    unsafe { identity::set_c_name(thread as usize, &bytes) };
 }
 
 /// Returns the name set with `pthread_setname_np`; or else that of the program, if `pthread_create`
@@ -58,20 +58,20 @@ unsafe fn set_name(thread: pthread_t, name: &[u8]) {
 ///
 /// # Safety
 /// As for [`set_name`].
-unsafe fn name(thread: pthread_t) -> [u8; ROOM] {
+unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     // SAFETY: the caller's contract.
-    let mut bytes = unsafe { c_name::get(thread as usize) };
+    let mut bytes = unsafe { identity::c_name(thread as usize) };
     if bytes[0] == 0 && pthread::find(thread).is_some() {
         // SAFETY: libc's own name of the program: a C string that stays.
         let program = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
-        let length = program.len().min(ROOM - 1);
+        let length = program.len().min(C_NAME - 1);
         bytes[..length].copy_from_slice(&program[..length]);
     } else if bytes[0] == 0
         && let Some(core) = vthread::current()
         && core.slot() == slot_of(thread)
     {
         let own = core.name().unwrap_or_default();
-        let length = own.floor_char_boundary(ROOM - 1);
+        let length = own.floor_char_boundary(C_NAME - 1);
         bytes[..length].copy_from_slice(&own.as_bytes()[..length]);
     }
     bytes
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn pthread_setname_np(thread: pthread_t, name: *const c_ch
             error = real!(fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int);
         }
         let name = CStr::from_ptr(name).to_bytes();
-        if name.len() >= ROOM {
+        if name.len() >= C_NAME {
             return libc::ERANGE;
         }
         if error == 0 {
@@ -116,11 +116,11 @@ pub unsafe extern "C" fn pthread_getname_np(
             real!(fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int)
         };
     }
-    if length < ROOM {
+    if length < C_NAME {
         return libc::ERANGE;
     }
     // SAFETY: the caller's contract: room for `length` bytes.
-    unsafe { buffer.cast::<[u8; ROOM]>().write_unaligned(name(thread)) };
+    unsafe { buffer.cast::<[u8; C_NAME]>().write_unaligned(name(thread)) };
     0
 }
 
@@ -143,11 +143,11 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
                     }
                 }
                 let name = CStr::from_ptr(a as *const c_char).to_bytes();
-                set_name(libc::pthread_self(), &name[..name.len().min(ROOM - 1)]);
+                set_name(libc::pthread_self(), &name[..name.len().min(C_NAME - 1)]);
                 0
             }
             libc::PR_GET_NAME if is_virtual => {
-                (a as *mut [u8; ROOM]).write_unaligned(name(libc::pthread_self()));
+                (a as *mut [u8; C_NAME]).write_unaligned(name(libc::pthread_self()));
                 0
             }
             _ => {

@@ -44,7 +44,7 @@ use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
 use pirn_rt::vthread::body::Body;
 use pirn_rt::vthread::wait_word::Hearing;
-use pirn_rt::vthread::{self, Claimed, Core, early, summons};
+use pirn_rt::vthread::{self, Claimed, Core, life, summons};
 
 thread_local! {
     /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at
@@ -125,7 +125,7 @@ impl Pthread {
     /// else releases: it becomes the right to join. The caller is alone with both.
     pub(super) unsafe fn lay_out(&self, core: &Core) -> pthread_t {
         // SAFETY: the caller's contract.
-        let slot = unsafe { early::give_slot(core) };
+        let slot = unsafe { life::preallocate(core) };
         self.core.set(Some(NonNull::from(core)));
         self.slot.set(Some(slot));
         slot.renew_tid();
@@ -386,7 +386,7 @@ impl Drop for Pthread {
                 let access = libc::PROT_READ | libc::PROT_WRITE;
                 let _ = call!(libc::SYS_mprotect, start, len, access);
             }
-            early::give_back(slot, self.class, self.runtime);
+            life::release_preallocated(slot, self.class, self.runtime);
         }
     }
 }

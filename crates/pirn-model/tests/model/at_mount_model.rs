@@ -10,7 +10,7 @@ use loom::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use loom::sync::atomic::fence;
 use loom::thread;
 
-use crate::at_mount::AtMount;
+use crate::state::AtMount;
 use crate::{Word, check};
 
 const RUNNABLE: u32 = 1;

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::handshake::Handshake;
+use crate::state::Handshake;
 use crate::{Word, check};
 
 /// A virtual thread that parks.

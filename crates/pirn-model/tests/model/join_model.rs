@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::join::JoinCell;
+use crate::state::JoinCell;
 use crate::{Word, check};
 
 /// A thread that ends, and the state that its joiner needs.

@@ -19,17 +19,12 @@
 
 #[path = "../../../pirn-rt/src/sched/alarm.rs"]
 mod alarm;
-#[path = "../../../pirn-rt/src/vthread/at_mount.rs"]
-#[allow(dead_code)] // Times.
-mod at_mount;
 #[path = "../../../pirn-rt/src/blocking/attendance.rs"]
 mod attendance;
 #[path = "../../../pirn-rt/src/sched/doze.rs"]
 mod doze;
 #[path = "../../../pirn-rt/src/blocking/fd_waiters.rs"]
 mod fd_waiters;
-#[path = "../../../pirn-rt/src/vthread/handshake.rs"]
-mod handshake;
 #[path = "../../../pirn-rt/src/sched/idle.rs"]
 #[allow(dead_code)]
 // The hint for short queues only omits wake-ups that the monitor makes up for.
@@ -40,8 +35,6 @@ mod injector;
 #[path = "../../../pirn-rt/src/blocking/jobs.rs"]
 #[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
-#[path = "../../../pirn-rt/src/vthread/join.rs"]
-mod join;
 #[path = "../../../pirn-rt/src/blocking/list.rs"]
 #[allow(dead_code)] // Some of it is for other lists.
 mod list;
@@ -54,8 +47,6 @@ mod lot_count;
 mod mailbox_word;
 #[path = "../../../pirn-rt/src/blocking/nap.rs"]
 mod nap;
-#[path = "../../../pirn-rt/src/vthread/permit.rs"]
-mod permit;
 #[path = "../../../pirn-rt/src/blocking/readiness/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
@@ -64,8 +55,6 @@ mod readiness;
 mod ready_queue;
 #[path = "../../../pirn-actor/src/reply/word.rs"]
 mod reply_word;
-#[path = "../../../pirn-rt/src/vthread/resident.rs"]
-mod resident;
 #[path = "../../../pirn-rt/src/blocking/review/protocol.rs"]
 mod review;
 #[path = "../../../pirn-rt/src/recorder/ring.rs"]
@@ -77,6 +66,9 @@ mod shared_ring;
 #[path = "../../../pirn-rt/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
+#[path = "../../../pirn-rt/src/vthread/state.rs"]
+#[allow(dead_code)] // Times, and what dumps ask.
+mod state;
 #[path = "../../../pirn-rt/src/sched/turn.rs"]
 #[allow(dead_code)] // What the holder alone uses.
 mod turn;

@@ -5,8 +5,8 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::handshake::Handshake;
-use crate::permit::ParkPermit;
+use crate::state::Handshake;
+use crate::state::ParkPermit;
 use crate::{Word, check};
 
 /// A virtual thread whose body parks `parks` times, and then ends.

@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::permit::ParkPermit;
+use crate::state::ParkPermit;
 use crate::{Word, check};
 
 /// A thread that prepares, parks once and returns from park.

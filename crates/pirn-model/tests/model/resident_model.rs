@@ -3,19 +3,19 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::resident::Entry;
-use crate::{Word, check};
+use crate::state::TableEntry;
+use crate::{Word, check, sys};
 
 /// A slot, and the records of the threads that live in it.
 struct Slot {
-    entry: Entry<Word>,
+    entry: TableEntry<Word>,
     records: [Word; 2],
 }
 
 impl Slot {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            entry: Entry::empty(),
+            entry: TableEntry::default(),
             records: [Word::new(), Word::new()],
         })
     }
@@ -26,7 +26,7 @@ impl Slot {
             record.write(1);
             // SAFETY: the record stays; and the entry is empty, since the last one has left.
             unsafe { self.entry.enter(record) };
-            self.entry.leave();
+            self.entry.leave(sys::back_off);
             record.write(2); // It is freed.
         }
     }
@@ -77,6 +77,6 @@ fn a_thread_is_found() {
         let found = slot.entry.look(Word::read).is_ok();
         assert!(other.join().unwrap() || found);
         assert_eq!(slot.entry.look(Word::read).unwrap(), Some(1));
-        slot.entry.leave();
+        slot.entry.leave(sys::back_off);
     });
 }

@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::handshake::Handshake;
+use crate::state::Handshake;
 use crate::wait_word::Hearing::{self, Always, Summons};
 use crate::wait_word::{Refused, WaitWord};
 use crate::{Word, check};
@@ -83,7 +83,7 @@ fn one_wait(hearing: Hearing, end: fn(&WaitWord) -> bool) {
         thread.prepared.write(1);
         let mut answered = false;
         let mut begun = false;
-        match thread.word.try_begin(hearing) {
+        match thread.word.begin(hearing) {
             Ok(()) => {
                 begun = true;
                 if thread.park() == Some(SUMMONED) {

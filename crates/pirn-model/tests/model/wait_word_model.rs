@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use crate::handshake::Handshake;
+use crate::state::Handshake;
 use crate::wait_word::Hearing::{self, Always, Sleep};
 use crate::wait_word::{Decided, InterruptEffect, WaitWord};
 use crate::{Word, check};
@@ -45,7 +45,7 @@ impl Thread {
     /// Begins a wait. Returns `false` if the thread has heard of an interrupt instead.
     fn begin(&self, hearing: Hearing) -> bool {
         self.prepared.write(1);
-        let begun = self.word.begin(hearing);
+        let begun = self.word.begin(hearing).is_ok();
         if !begun {
             assert_eq!(self.order.read(), 1);
         }
@@ -157,7 +157,7 @@ fn one_wait(hearing: Hearing) {
         );
         // An interrupt that ended nothing is heard by the next wait.
         let heard_before = !begun || interrupted == 1;
-        let heard_now = !thread.word.begin(hearing);
+        let heard_now = thread.word.begin(hearing).is_err();
         assert_eq!(heard_now, !heard_before || hearing == Always);
         assert!(thread.word.take());
         assert!(!thread.word.take());
@@ -210,7 +210,7 @@ fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     check(3, || {
         let thread = Thread::new();
         thread.prepared.write(1);
-        assert!(thread.word.begin(Always));
+        assert!(thread.word.begin(Always).is_ok());
         let waker = {
             let thread = thread.clone();
             thread::spawn(move || {
@@ -261,7 +261,7 @@ fn two_interrupts_are_heard_once_or_twice() {
         let mut heard = 0;
         let mut wakes = 0;
         for _ in 0..2 {
-            if !word.begin(Sleep) {
+            if word.begin(Sleep).is_err() {
                 heard += 1;
             } else if word.decide(READY).is_none() {
                 heard += 1;
@@ -272,7 +272,7 @@ fn two_interrupts_are_heard_once_or_twice() {
             wakes -= i32::from(interrupter.join().unwrap());
         }
         assert_eq!(wakes, 0, "who ended a wait owed the wake");
-        heard += i32::from(!word.begin(Sleep));
+        heard += i32::from(word.begin(Sleep).is_err());
         assert!(heard == 1 || heard == 2, "heard {heard} times");
         assert!(!word.is_interrupted() || word.take());
     });
@@ -304,7 +304,7 @@ fn an_interrupt_is_taken_or_stays() {
         assert!(first || second, "an interrupt was lost");
         assert!(!first || seen >= 1);
         assert!(second || seen == 2, "an interrupt was taken unseen");
-        assert!(word.begin(Always), "all has been taken");
+        assert!(word.begin(Always).is_ok(), "all has been taken");
     });
 }
 
@@ -364,9 +364,12 @@ fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
         expiry.join().unwrap();
         word.forget_expiry();
         interrupter.join().unwrap();
-        assert!(!word.begin(Sleep), "the interrupt has been heard by nobody");
+        assert!(
+            word.begin(Sleep).is_err(),
+            "the interrupt has been heard by nobody"
+        );
         assert!(word.take(), "the interrupt was lost");
-        assert!(word.begin(Always));
+        assert!(word.begin(Always).is_ok());
     });
 }
 

@@ -1,6 +1,6 @@
 //! What a mount has to do besides: single steps of its word.
 
-use crate::at_mount::{AtMount, Duty};
+use crate::state::{AtMount, Duty};
 
 fn timed(start: u64) -> Duty {
     let word = AtMount::new();

@@ -1,23 +1,18 @@
 //! The runtime's data structures and protocols on real atomics: unit tests, property tests
 //! against a simple reference, and stress by real threads.
 
-#[path = "../../../pirn-rt/src/vthread/at_mount.rs"]
-mod at_mount;
 #[path = "../common/glibc.rs"]
 mod glibc;
-#[path = "../../../pirn-rt/src/vthread/handshake.rs"]
-mod handshake;
-#[path = "../../../pirn-rt/src/vthread/join.rs"]
-mod join;
 #[path = "../../../pirn-rt/src/sched/local_queue.rs"]
 mod local_queue;
 #[path = "../../../pirn-rt/src/own_vec.rs"]
 mod own_vec;
-#[path = "../../../pirn-rt/src/vthread/permit.rs"]
-mod permit;
 #[path = "../../../pirn-rt/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the files above do.
 mod primitives;
+#[path = "../../../pirn-rt/src/vthread/state.rs"]
+#[allow(dead_code)] // What the runtime does with threads that are looked at.
+mod state;
 #[path = "../../../pirn-rt/src/blocking/timer_heap.rs"]
 mod timer_heap;
 #[path = "../../../pirn-rt/src/vthread/wait_word.rs"]

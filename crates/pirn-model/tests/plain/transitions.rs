@@ -2,15 +2,15 @@
 
 use core::ptr::NonNull;
 
-use crate::handshake::Handshake;
-use crate::join::JoinCell;
-use crate::permit::ParkPermit;
 use crate::primitives::UnsafeCell;
+use crate::state::Handshake;
+use crate::state::JoinCell;
+use crate::state::ParkPermit;
 use crate::wait_word::{Decided, Hearing, InterruptEffect, WaitWord};
 
 #[test]
 fn permit_given_before_park() {
-    let permit = ParkPermit::default();
+    let permit = ParkPermit::new();
     assert!(!permit.try_consume(), "EMPTY: no permit");
     assert!(!permit.expire(), "EMPTY: nobody to wake");
     assert!(!permit.unpark(), "EMPTY → NOTIFIED: nobody to wake");
@@ -53,7 +53,7 @@ fn permit_expires() {
 
 #[test]
 fn handshake_wake_comes_second() {
-    let handshake = Handshake::default();
+    let handshake = Handshake::new();
     for _ in 0..2 {
         assert!(!handshake.woken_early());
         assert!(handshake.parked(), "RUNNING → PARKED");
@@ -102,7 +102,7 @@ fn handshake_is_walked() {
 
 #[test]
 fn join_waits() {
-    let cell = JoinCell::default();
+    let cell = JoinCell::new();
     let waiter = NonNull::from(&cell).cast();
     assert!(!cell.is_done());
     assert!(cell.register(waiter), "EMPTY → waiter");
@@ -137,7 +137,7 @@ fn wait_is_decided_once() {
     let word = WaitWord::idle();
     assert_eq!(word.decide(READY), None, "there is no wait");
     for hearing in [Hearing::Sleep, Hearing::Always] {
-        assert!(word.begin(hearing), "outcome → PENDING");
+        assert!(word.begin(hearing).is_ok(), "outcome → PENDING");
         assert_eq!(word.outcome(), None);
         assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
         assert_eq!(word.outcome(), Some(READY), "PENDING → outcome");
@@ -162,7 +162,7 @@ fn wait_falls_asleep() {
 fn interrupt_ends_a_wait() {
     for asleep in [false, true] {
         let word = WaitWord::idle();
-        assert!(word.begin(Hearing::Sleep));
+        assert!(word.begin(Hearing::Sleep).is_ok());
         if asleep {
             assert!(word.fall_asleep().is_some());
         }
@@ -171,7 +171,7 @@ fn interrupt_ends_a_wait() {
         assert_eq!(first, InterruptEffect { ended, ..UNHEARD });
         assert_eq!(word.outcome(), Some(INTERRUPTED));
         assert_eq!(word.decide(READY), None, "one duty only");
-        assert!(word.begin(Hearing::Sleep), "it has been heard");
+        assert!(word.begin(Hearing::Sleep).is_ok(), "it has been heard");
     }
 }
 
@@ -181,18 +181,21 @@ fn interrupt_before_a_wait_is_heard_by_it() {
     assert!(!word.take());
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
     assert!(word.is_interrupted());
-    assert!(!word.begin(Hearing::Sleep), "heard");
-    assert!(word.begin(Hearing::Sleep), "once");
+    assert!(word.begin(Hearing::Sleep).is_err(), "heard");
+    assert!(word.begin(Hearing::Sleep).is_ok(), "once");
     assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
     assert!(word.is_interrupted(), "a wait leaves the flag");
     for _ in 0..2 {
-        assert!(!word.begin(Hearing::Always), "as long as the flag is set");
+        assert!(
+            word.begin(Hearing::Always).is_err(),
+            "as long as the flag is set"
+        );
     }
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(!word.begin(Hearing::Sleep), "once per interrupt");
+    assert!(word.begin(Hearing::Sleep).is_err(), "once per interrupt");
     assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(!word.begin(Hearing::Always));
-    assert!(word.begin(Hearing::Sleep), "it was heard");
+    assert!(word.begin(Hearing::Always).is_err());
+    assert!(word.begin(Hearing::Sleep).is_ok(), "it was heard");
 }
 
 #[test]
@@ -202,7 +205,10 @@ fn interrupt_is_taken() {
     assert!(word.take(), "any → none");
     assert!(!word.take());
     assert!(!word.is_interrupted());
-    assert!(word.begin(Hearing::Always), "the thread can wait again");
+    assert!(
+        word.begin(Hearing::Always).is_ok(),
+        "the thread can wait again"
+    );
 }
 
 #[test]
@@ -223,17 +229,17 @@ fn interrupt_is_listened_to() {
 #[test]
 fn a_futex_does_not_hear_for_a_sleep() {
     let word = WaitWord::idle();
-    assert!(word.begin(Hearing::Futex));
+    assert!(word.begin(Hearing::Futex).is_ok());
     let ended = word.interrupt(5).ended;
     assert!(ended.is_some());
-    assert!(word.begin(Hearing::Futex), "heard already");
+    assert!(word.begin(Hearing::Futex).is_ok(), "heard already");
     assert!(word.decide(2).is_some());
-    assert!(!word.begin(Hearing::Sleep), "not heard before");
-    assert!(word.begin(Hearing::Sleep), "heard now");
+    assert!(word.begin(Hearing::Sleep).is_err(), "not heard before");
+    assert!(word.begin(Hearing::Sleep).is_ok(), "heard now");
     assert!(word.decide(2).is_some());
-    assert!(!word.begin(Hearing::Always));
+    assert!(word.begin(Hearing::Always).is_err());
     assert!(word.take());
-    assert!(word.begin(Hearing::Always));
+    assert!(word.begin(Hearing::Always).is_ok());
 }
 
 #[test]

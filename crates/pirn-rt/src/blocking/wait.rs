@@ -18,7 +18,7 @@ use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Awaits};
 use crate::vthread::wait_word::{Decided, Hearing, Refused, WaitWord};
-use crate::vthread::{self, Claimed, Core, Current, Ready, platform};
+use crate::vthread::{self, Claimed, Core, Current, Ready, identity::Platform};
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -152,11 +152,11 @@ impl Wait {
     pub fn interruptible(awaited: Awaited, hearing: Hearing) -> Result<Wait, Outcome> {
         let mut wait = Wait::new(awaited);
         // The word stays while the running thread does, and so while it waits.
-        let begin = |word: &WaitWord| (NonNull::from(word), word.try_begin(hearing));
+        let begin = |word: &WaitWord| (NonNull::from(word), word.begin(hearing));
         let begun = match wait.thread {
             // SAFETY: the running thread's.
             Some(thread) => Some(begin(unsafe { &(*thread.as_ptr()).wait })),
-            None => platform::with_wait_word(begin),
+            None => Platform::with_wait_word(begin),
         };
         wait.shared = begun.map(|(word, _)| word);
         match begun.map(|(_, result)| result) {

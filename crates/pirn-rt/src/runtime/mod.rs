@@ -10,7 +10,7 @@
 //! * Interposed functions and handlers, the TLS template, malloc's words, `pthread` keys: a process
 //!   has one C library.
 //! * Ids, the maps from addresses to slots, from slots to threads and from platform threads to what
-//!   they carry (`stack/region.rs`, `vthread/residents.rs`, `vthread/mounted.rs`): an id or an
+//!   they carry (`stack/region.rs`, `vthread/table.rs`, `vthread/table.rs`): an id or an
 //!   address means one thread, whichever runtime it belongs to, also to signal handlers and to
 //!   debuggers.
 //! * The table of descriptors, and their review (`blocking/review.rs`), which goes through it:

@@ -11,8 +11,8 @@ use crate::stack::region::{self, BATCH};
 use crate::stack::{Slot, memory};
 use crate::sys;
 use crate::vthread::record::Core;
-use crate::vthread::residents;
 use crate::vthread::start_helper;
+use crate::vthread::table;
 use core::ops::Range;
 use std::io;
 
@@ -54,7 +54,7 @@ fn swap_total(meminfo: &str) -> bool {
 pub fn sweep() -> usize {
     let mut batch = Batch::new();
     region::for_each_open(|slot| {
-        if residents::look(slot, Core::mark_waiting) == Some(true) {
+        if table::look(slot, Core::mark_waiting) == Some(true) {
             batch.add(slot);
         }
     });

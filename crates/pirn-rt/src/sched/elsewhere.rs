@@ -4,7 +4,7 @@
 use super::{Processor, os_thread};
 use crate::panic;
 use crate::sys;
-use crate::vthread::ready::Dispatch;
+use crate::vthread::Dispatch;
 use crate::vthread::record::Phase;
 use crate::vthread::{self, Carrier, Core, Ready};
 use core::cell::OnceCell;
@@ -21,7 +21,7 @@ pub fn abandon(thread: Ready) {
         unsafe { (core.vtable().abandon)(NonNull::from(core)) };
         core.set_phase(Phase::Terminated);
         core.runtime().stacks.unreserve(core.class(), 1);
-        vthread::end::publish(core);
+        vthread::life::publish(core);
         // SAFETY: the thread's own reference, which its end would have given up.
         unsafe { Core::release(thread.into_raw()) };
     }

@@ -1,7 +1,7 @@
 //! For how long threads are runnable before they run: a histogram.
 //!
 //! One wake or start out of 64 is timed. The time is noted in the thread's record
-//! ([`AtMount`](crate::vthread::at_mount::AtMount)) and compared with the clock when it is mounted.
+//! ([`AtMount`](crate::vthread::state::AtMount)) and compared with the clock when it is mounted.
 //!
 //! The buckets are log-linear: four per power of two, so a value is known to a quarter of it, at
 //! worst. A bucket has its upper bound, but not its lower one.

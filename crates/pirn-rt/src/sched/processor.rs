@@ -17,7 +17,7 @@ use crate::stack::cache::SlotCache;
 use crate::stack::shortage::Shortage;
 use crate::sys;
 use crate::time;
-use crate::vthread::ids::Ids;
+use crate::vthread::identity::Ids;
 use crate::vthread::magazines::Magazines;
 use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};

@@ -1,10 +1,10 @@
 //! The part of a virtual thread that depends on types: the closure that it runs, and its result.
 
 use super::Ready;
+use super::ThreadRef;
 use super::magazines;
 use super::record::{Attributes, Core};
 use super::recorded;
-use super::reference::ThreadRef;
 use crate::panic;
 use crate::sched::counters;
 use core::alloc::Layout;

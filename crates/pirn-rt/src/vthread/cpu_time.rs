@@ -24,8 +24,8 @@
 //! pointer in each.
 
 use super::mount::{Carrier, carrier, current};
-use super::mounted;
 use super::record::Core;
+use super::table;
 use crate::glibc::tls;
 use crate::mark::Raised;
 use crate::recorder;
@@ -123,7 +123,7 @@ unsafe fn account<'a>(tp: usize) -> &'a AtomicU64 {
 /// Has CPU time be counted from now on.
 fn count() {
     if recorder::count_cpu_time() {
-        for carrying in mounted::all().filter(|carrying| carrying.busy) {
+        for carrying in table::carriers().filter(|carrying| carrying.busy) {
             carrying.meter.begin(clock_of(carrying.platform));
         }
     }
@@ -162,7 +162,7 @@ pub fn of(thread: &Core) -> u64 {
     for _ in 0..TRIES {
         let mounts = thread.mounts();
         let used = account.load(Relaxed); // Relaxed: looked at again below.
-        let carrying = thread.carrier_number().and_then(mounted::carrier);
+        let carrying = thread.carrier_number().and_then(table::carrier);
         let Some(carrying) = carrying else {
             return used;
         };

@@ -5,14 +5,16 @@
 //! loads a library has it while the library's constructors run: one of these that waited for a
 //! virtual thread would wait for ever, because no carrier could begin.
 
-use super::natively::Natively;
 use crate::glibc::symbols;
 use crate::panic;
 use crate::stack::PAGE;
 use crate::sys::call;
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::SeqCst;
 use std::io;
 
 /// The stack of a helper that runs more than the runtime's own code: what `std` gives to a thread.
@@ -78,7 +80,7 @@ where
 /// # Safety
 /// The new thread may call `run` with `task`.
 unsafe fn create(stack: usize, run: Run, task: *mut c_void) -> c_int {
-    let _natively = Natively::helpers();
+    let _forced = ForcePlatform::helpers();
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let attributes = attributes.as_mut_ptr();
     let mut thread: libc::pthread_t = 0;
@@ -116,4 +118,52 @@ extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
     let _ = panic::catch(task.f);
     RUNNING.fetch_sub(1, SeqCst);
     core::ptr::null_mut()
+}
+
+thread_local! {
+    /// The sum of the numbers of the thread's [`ForcePlatform`]s.
+    static FORCED: Cell<u32> = const { Cell::new(0) };
+}
+
+const HELPER: u32 = 1 << 16;
+
+/// While this lives, the threads that the calling thread makes are platform threads.
+#[must_use = "it has no effect once it is dropped"]
+pub struct ForcePlatform(u32, PhantomData<*const ()>);
+
+impl ForcePlatform {
+    fn new(number: u32) -> ForcePlatform {
+        FORCED.set(FORCED.get() + number);
+        ForcePlatform(number, PhantomData)
+    }
+
+    /// They are helpers of the runtime.
+    #[inline]
+    pub fn helpers() -> ForcePlatform {
+        ForcePlatform::new(HELPER)
+    }
+}
+
+impl Drop for ForcePlatform {
+    fn drop(&mut self) {
+        FORCED.set(FORCED.get() - self.0);
+    }
+}
+
+/// Calls `f`, which makes platform threads of the program.
+pub fn force_platform<R>(f: impl FnOnce() -> R) -> R {
+    let _forced = ForcePlatform::new(1);
+    f()
+}
+
+/// Returns whether the calling thread makes a platform thread.
+#[inline]
+pub fn is_platform_forced() -> bool {
+    FORCED.get() > 0
+}
+
+/// Returns whether the calling thread makes a helper of the runtime.
+#[inline]
+pub fn is_making_helper() -> bool {
+    FORCED.get() >= HELPER
 }

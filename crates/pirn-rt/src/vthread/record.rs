@@ -1,18 +1,18 @@
 //! The record of a virtual thread.
 //!
 //! One [allocation](super::body) holds everything: the [`Core`], which does not depend on types,
-//! and the body, which does. [Counted references](super::reference) keep it alive: that of the join
+//! and the body, which does. [Counted references](super::ThreadRef) keep it alive: that of the join
 //! handle, one per `Thread`, and one that belongs to the thread itself and is released at its end.
 
-use super::at_mount::AtMount;
+use super::Dispatch;
 use super::awaited::Awaits;
 use super::body::{VTable, write_fields};
-use super::handshake::Handshake;
-use super::ids;
-use super::join::JoinCell;
-use super::permit::ParkPermit;
-use super::ready::Dispatch;
+use super::identity;
 use super::signals::Signals;
+use super::state::AtMount;
+use super::state::Handshake;
+use super::state::JoinCell;
+use super::state::ParkPermit;
 use super::wait_word::WaitWord;
 use crate::arch::{self, FloatControls};
 use crate::continuation::Continuation;
@@ -194,7 +194,7 @@ impl Core {
             },
             scheduler: attributes.scheduler,
             name: attributes.name,
-            id: ids::next(),
+            id: identity::next_id(),
             phase: AtomicU32::new(Phase::New as u32),
             mounts: AtomicU32::new(0),
             awaits: Awaits::new(),

@@ -25,11 +25,11 @@
 //!
 //! [`Outcome::Summoned`]: crate::blocking::wait::Outcome::Summoned
 
-use super::claimed::Claimed;
-use super::current::Current;
+use super::Claimed;
+use super::Current;
 use super::mount::current;
-use super::mounted;
 use super::record::{Core, Phase};
+use super::table;
 use crate::arch::SavedRegisters;
 use crate::mark::{self, Raised};
 use crate::sched::preempt;
@@ -163,7 +163,7 @@ pub fn summon(thread: &Core) {
     // It may be mounted elsewhere by now: then the monitor finds it.
     if thread.phase() == Phase::Running
         && let Some(number) = thread.carrier_number()
-        && let Some(platform) = mounted::platform_of(number)
+        && let Some(platform) = table::platform_of(number)
     {
         interrupt(platform);
     }
@@ -205,7 +205,7 @@ pub(crate) fn is_hot() -> bool {
 /// Interrupts all threads that run. The monitor calls this while it [is hot](is_hot).
 #[inline]
 pub(crate) fn interrupt_all() {
-    for carrying in mounted::all().filter(|carrying| carrying.busy) {
+    for carrying in table::carriers().filter(|carrying| carrying.busy) {
         interrupt(carrying.platform);
     }
 }

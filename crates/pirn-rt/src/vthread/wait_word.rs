@@ -85,7 +85,6 @@ pub enum Hearing {
     /// It does not begin as long as the thread is interrupted.
     Always,
     /// It hears none, only a summons, as every wait does in this word.
-    #[allow(dead_code)] // some models do without it
     Summons,
 }
 
@@ -132,7 +131,6 @@ pub struct InterruptEffect {
 /// The effect of a summons, on which the caller must act.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
-#[allow(dead_code)] // some models do without it
 pub(crate) struct SummonEffect {
     /// The wait that it has ended.
     pub(crate) ended: Option<Decided>,
@@ -158,19 +156,11 @@ impl WaitWord {
     }
 
     /// `outcome → PENDING`, unless the wait must hear an interruption. For the thread itself.
-    #[must_use = "`false`: the thread is interrupted, and must not wait"]
-    #[allow(dead_code)] // For the models.
-    #[inline]
-    pub(crate) fn begin(&self, hearing: Hearing) -> bool {
-        self.try_begin(hearing).is_ok()
-    }
-
-    /// The same.
     ///
     /// # Errors
     /// Why the thread must not wait.
     #[inline]
-    pub(crate) fn try_begin(&self, hearing: Hearing) -> Result<(), Refused> {
+    pub(crate) fn begin(&self, hearing: Hearing) -> Result<(), Refused> {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let asked = match hearing {
@@ -265,7 +255,6 @@ impl WaitWord {
     }
 
     /// Does the same because a deadline has passed.
-    #[allow(dead_code)] // some models do without it
     #[inline]
     pub fn expire(&self, outcome: u32) -> InterruptEffect {
         self.raise(EXPIRED, outcome)
@@ -298,7 +287,6 @@ impl WaitWord {
     }
 
     /// Summons the thread, and decides a wait that is under way, which ends with `outcome`.
-    #[allow(dead_code)] // some models do without it
     pub(crate) fn summon(&self, outcome: u32) -> SummonEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
@@ -308,7 +296,7 @@ impl WaitWord {
                 false => seen | SUMMONED,
             };
             // Release: pairs with the Acquire in `outcome` and `answer`, for what the thread is to
-            // run. Acquire: pairs with the Release in `try_begin`, for what the thread prepared.
+            // run. Acquire: pairs with the Release in `begin`, for what the thread prepared.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
@@ -324,14 +312,12 @@ impl WaitWord {
 
     /// Returns whether the thread has been summoned, and has not answered.
     #[inline]
-    #[allow(dead_code)] // the models do without it
     pub(crate) fn is_summoned(&self) -> bool {
         self.0.load(Relaxed) & SUMMONED != 0 // Relaxed: `answer` acquires.
     }
 
     /// Notes that the thread, which calls this, is about to run what it was summoned for. Returns
     /// whether it was.
-    #[allow(dead_code)] // some models do without it
     #[inline]
     pub(crate) fn answer(&self) -> bool {
         // Acquire: pairs with the Release in `summon`. Release: what is done before is not done
@@ -354,7 +340,6 @@ impl WaitWord {
     }
 
     /// Clears what [`expire`](Self::expire) has set; an interrupt stays. For the thread itself.
-    #[allow(dead_code)] // some models do without it
     pub fn forget_expiry(&self) {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         while seen & EXPIRED != 0 {

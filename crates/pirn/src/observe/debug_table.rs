@@ -18,7 +18,7 @@
 //! which it is the only content. `gdb/threads.py` beside this file is such a reader.
 
 use pirn_rt::stack::region;
-use pirn_rt::vthread::{mounted, record, residents};
+use pirn_rt::vthread::{record, table};
 use pirn_rt::{arch, runtime};
 
 /// The version of the table's own layout. Names may come and go without a new one.
@@ -37,12 +37,11 @@ struct Entry {
 }
 
 /// The names that come from the layers' own lists.
-const LAYOUTS: [&[(&str, usize)]; 6] = [
+const LAYOUTS: [&[(&str, usize)]; 5] = [
     &runtime::LAYOUT,
     &record::LAYOUT,
-    &residents::LAYOUT,
+    &table::LAYOUT,
     &region::LAYOUT,
-    &mounted::LAYOUT,
     &arch::SAVED,
 ];
 
@@ -54,8 +53,8 @@ const ADDRESSES: [(&str, *const ()); 6] = {
         ("runtime", runtime::place()),
         ("regions", regions),
         ("regions.count", count),
-        ("residents", residents::tables()),
-        ("carriers", mounted::table()),
+        ("residents", table::tables()),
+        ("carriers", table::mounted()),
     ]
 };
 

@@ -24,7 +24,7 @@ use pirn_rt::arch;
 use pirn_rt::stack::Slot;
 use pirn_rt::time::{self, Deadline};
 use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::{Core, residents};
+use pirn_rt::vthread::{Core, table};
 use std::borrow::Cow;
 
 /// What a thread waits for, as a walker has noted it.
@@ -186,7 +186,7 @@ fn owner(waiter: &Core, lock: Awaited) -> Option<u64> {
     let slot = read()?;
     let owner = match waiter.slot() == Some(slot) {
         true => Some(waiter.id()), // It is claimed, so nobody else can look at it.
-        false => residents::look(slot, Core::id),
+        false => table::look(slot, Core::id),
     };
     owner.filter(|_| read() == Some(slot))
 }

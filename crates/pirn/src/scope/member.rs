@@ -5,7 +5,7 @@ use crate::thread::Thread;
 use core::cell::{Cell, OnceCell};
 use core::ptr::NonNull;
 use pirn_rt::blocking::list::{Linked, Links};
-use pirn_rt::vthread::platform::{self, Platform};
+use pirn_rt::vthread::identity::Platform;
 use pirn_rt::vthread::{self, Core};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Who {
     pub(super) fn current() -> Who {
         match vthread::current() {
             Some(core) => Who::Virtual(core.as_ptr()),
-            None => Who::Platform(platform::current()),
+            None => Who::Platform(Platform::current()),
         }
     }
 

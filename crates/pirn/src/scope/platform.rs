@@ -7,7 +7,7 @@ use super::subtask::{Keeps, Subtask};
 use super::task_scope::Frame;
 use crate::thread::PlatformThreads;
 use core::ptr::NonNull;
-use pirn_rt::vthread::{self, platform};
+use pirn_rt::vthread::{self, identity::Platform};
 use std::io;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ where
     let missing = OnDrop(|| frame.state.give_up_place());
     // SAFETY: the owner does not leave the scope before the thread has left it, and the thread uses
     // nothing of `'scope` after that.
-    vthread::natively(|| unsafe { builder.spawn_unchecked(main) })?; // detached
+    vthread::force_platform(|| unsafe { builder.spawn_unchecked(main) })?; // detached
     core::mem::forget(missing);
     let place = NonNull::from(&*packet);
     // SAFETY: the reference keeps the packet.
@@ -53,7 +53,7 @@ where
     F: FnOnce() -> Result<T, J::Error>,
 {
     let member = Member::new(&frame.state);
-    member.set_thread(Who::Platform(platform::current()));
+    member.set_thread(Who::Platform(Platform::current()));
     // SAFETY: the member leaves below, before it goes away.
     unsafe { frame.state.take_place(&member) };
     // Leaves the scope even if the destructor of the result panics.

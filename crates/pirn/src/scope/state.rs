@@ -30,7 +30,7 @@ use pirn_rt::lock::Lock;
 use pirn_rt::recorder::kinds;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::ids;
+use pirn_rt::vthread::identity;
 use pirn_rt::vthread::recorded;
 use pirn_rt::vthread::summons;
 use pirn_rt::vthread::wait_word::Hearing;
@@ -144,7 +144,7 @@ impl ScopeState {
         // SAFETY: a scope that is opened now ends before its parent does.
         let parent = unsafe { current() };
         ScopeState {
-            id: ids::next(),
+            id: identity::next_id(),
             name,
             owner: Who::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),

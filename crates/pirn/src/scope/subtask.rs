@@ -6,7 +6,7 @@ use crate::thread::{Panic, Thread};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use pirn_rt::vthread::{ThreadRef, end};
+use pirn_rt::vthread::{ThreadRef, life};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -318,7 +318,7 @@ impl<T, E> Drop for Subtask<'_, T, E> {
     fn drop(&mut self) {
         if let Keeps::Virtual(thread) = &self.keeps {
             // The second of the two drops the result: we, or the thread at its end.
-            end::detach(thread);
+            life::detach(thread);
         }
     }
 }

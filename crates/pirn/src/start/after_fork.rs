@@ -25,7 +25,7 @@ use pirn_rt::sched::errands;
 #[cfg(feature = "dump")]
 use pirn_rt::sched::standing;
 use pirn_rt::stack::region;
-use pirn_rt::vthread::{helper, magazines, mounted, residents};
+use pirn_rt::vthread::{helper, magazines, table};
 
 /// Begins all data of the process anew that belong to its runtime.
 ///
@@ -45,8 +45,8 @@ pub(super) unsafe fn renew() {
     fds::after_fork();
     wait::after_fork();
     region::after_fork();
-    residents::after_fork();
-    mounted::after_fork();
+    table::after_fork();
+    table::after_fork();
     helper::after_fork();
     errands::after_fork();
     #[cfg(feature = "dump")]

@@ -10,7 +10,7 @@ use core::panic::Location;
 use pirn_rt::runtime::{self, Runtime};
 use pirn_rt::sched;
 use pirn_rt::stack::{LARGEST_STACK, SizeClass};
-use pirn_rt::vthread::ready::Dispatch;
+use pirn_rt::vthread::Dispatch;
 use pirn_rt::vthread::record::{Attributes, Place};
 use pirn_rt::vthread::{ClosureBody, Ready, ThreadRef};
 use std::io;

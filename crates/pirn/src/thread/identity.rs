@@ -6,7 +6,7 @@ use pirn_rt::blocking::wait::{Outcome, Wakeup};
 use pirn_rt::mark::Raised;
 use pirn_rt::recorder::kinds;
 use pirn_rt::sched::{carrier_name, counters};
-use pirn_rt::vthread::platform::{self, Platform};
+use pirn_rt::vthread::identity::Platform;
 use pirn_rt::vthread::record::Phase;
 use pirn_rt::vthread::wait_word::{InterruptEffect, WaitWord};
 use pirn_rt::vthread::{self, Claimed, ThreadRef, recorded};
@@ -325,6 +325,6 @@ impl fmt::Debug for Thread {
 pub fn current() -> Thread {
     match vthread::current() {
         Some(core) => Thread(Which::Virtual(core.to_ref())),
-        None => Thread(Which::Platform(platform::current())),
+        None => Thread(Which::Platform(Platform::current())),
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use pirn_rt::blocking;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_word::{Hearing, WaitWord};
-use pirn_rt::vthread::{self, platform};
+use pirn_rt::vthread::{self, identity::Platform};
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn pointee<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'sta
 fn word<R>(f: impl FnOnce(&WaitWord) -> R) -> Option<R> {
     match vthread::current() {
         Some(core) => Some(f(&core.wait)),
-        None => platform::with_wait_word(f),
+        None => Platform::with_wait_word(f),
     }
 }
 

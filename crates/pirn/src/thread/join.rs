@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use pirn_rt::blocking::wait::{Outcome, Wait};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::end::{self, JoinWaiter};
+use pirn_rt::vthread::life::{self, JoinWaiter};
 use pirn_rt::vthread::wait_word::Hearing;
 use pirn_rt::vthread::{self, ClosureBody, Core, ThreadRef};
 use std::io;
@@ -286,6 +286,6 @@ impl BlockedJoiner {
 
 impl<T> Drop for RawHandle<T> {
     fn drop(&mut self) {
-        end::detach(self.core());
+        life::detach(self.core());
     }
 }

@@ -1,9 +1,9 @@
 //! A future for a virtual thread's result.
 //!
 //! The future registers its task's waker in the thread's join cell, and the ending thread wakes it,
-//! on its own stack (`vthread/end.rs`). A waker in the cell cannot be inspected, because the ending
-//! thread may be taking it. So each poll takes it back first, replaces it if the task has another
-//! one by now, and registers it again:
+//! on its own stack (`vthread/life.rs`). A waker in the cell cannot be inspected, because the
+//! ending thread may be taking it. So each poll takes it back first, replaces it if the task has
+//! another one by now, and registers it again:
 //!
 //! ```text
 //!   registered   unregister              and then
@@ -27,7 +27,7 @@ use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker, ready};
 use pirn_rt::sys;
-use pirn_rt::vthread::end::JoinWaiter;
+use pirn_rt::vthread::life::JoinWaiter;
 use pirn_rt::vthread::{Core, ThreadRef};
 
 /// Polls for the end of a virtual thread. At most one may be polled per thread, by the owner of its

@@ -3,7 +3,7 @@
 use super::Thread;
 use core::fmt;
 use pirn_rt::sched::{self, counters};
-use pirn_rt::vthread::ready::Dispatch;
+use pirn_rt::vthread::Dispatch;
 use pirn_rt::vthread::{self, Ready};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn_rt::vthread::awaited::{Awaited, Kind};
 use pirn_rt::vthread::body::{self, Body};
-use pirn_rt::vthread::ids;
+use pirn_rt::vthread::identity;
 use pirn_rt::vthread::record::Attributes;
 use pirn_rt::vthread::{ClosureBody, Ready, ThreadRef};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -132,7 +132,7 @@ where
 {
     let scope = Scope {
         data: Arc::new(ScopeData {
-            id: ids::next(),
+            id: identity::next_id(),
             running: AtomicUsize::new(0),
             panics: AtomicUsize::new(0),
             owner: current(),

@@ -75,7 +75,7 @@ impl Threads {
             }
             Threads::Platform(platform) => {
                 let builder = platform.builder()?;
-                vthread::natively(|| builder.spawn(run))?;
+                vthread::force_platform(|| builder.spawn(run))?;
                 Ok(None)
             }
         }

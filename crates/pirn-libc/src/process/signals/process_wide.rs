@@ -31,7 +31,7 @@ use pirn_rt::sanitizer::valgrind;
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
-use pirn_rt::vthread::{residents, start_helper};
+use pirn_rt::vthread::{start_helper, table};
 use std::fs;
 use std::path::Path;
 
@@ -196,7 +196,7 @@ fn who_wants(signal: c_int) -> Option<Slot> {
             core.signals.wants(signal).then_some(given)
         };
         if free.is_none()
-            && let Some(Some(given)) = residents::look(slot, wants)
+            && let Some(Some(given)) = table::look(slot, wants)
         {
             *(if given { &mut busy } else { &mut free }) = Some(slot);
         }
@@ -226,7 +226,7 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
     let Some(info) = take(bit(signal)) else {
         return false;
     };
-    let posted = residents::visit(slot, |core| {
+    let posted = table::visit(slot, |core| {
         let posted = sending::post_of_process(core, &info);
         if posted && !core.signals.wants(signal) {
             // It has just blocked the signal, and has not seen that it is there.

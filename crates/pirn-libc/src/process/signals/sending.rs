@@ -16,7 +16,7 @@ use pirn_rt::runtime;
 use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SignalInfo, SysResult, call};
 use pirn_rt::vthread::signals::bit;
-use pirn_rt::vthread::{self, Core, residents, summons};
+use pirn_rt::vthread::{self, Core, summons, table};
 
 interposed! {
     family "Signals to threads" for Correctness;
@@ -185,7 +185,7 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
         Target::Resident(slot) => {
             // A handler could wait for what this thread holds.
             let _undisturbed = InKernel::of_helper();
-            residents::visit(*slot, post).unwrap_or(Err(Errno(libc::ESRCH)))
+            table::visit(*slot, post).unwrap_or(Err(Errno(libc::ESRCH)))
         }
     }
 }

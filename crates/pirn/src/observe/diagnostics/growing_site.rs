@@ -9,7 +9,7 @@ use super::settings::Kind;
 use super::{Context, Look};
 use core::panic::Location;
 use pirn_rt::stack::region;
-use pirn_rt::vthread::residents;
+use pirn_rt::vthread::table;
 use std::collections::HashMap;
 
 /// The slots per look: about 1 ms.
@@ -63,7 +63,7 @@ impl Growth {
             };
             self.next = Some(slot.0 + 1);
             // A thread of the program's own schedulers counts as well.
-            if let Some(site) = residents::look(slot, |core| core.place()) {
+            if let Some(site) = table::look(slot, |core| core.place()) {
                 *self.counts.entry(site).or_default() += 1;
             }
         }

@@ -18,9 +18,9 @@ use pirn_rt::stack::region;
 use pirn_rt::sys;
 #[cfg(feature = "dump")]
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::label::Label;
+use pirn_rt::vthread::identity::Label;
 use pirn_rt::vthread::record::{Core, Phase};
-use pirn_rt::vthread::residents;
+use pirn_rt::vthread::table;
 
 /// Explains what a processor is stuck in, if it still is.
 pub(super) fn explain(runtime: &Runtime, episode: &Episode, trace: Trace) -> Option<Report> {
@@ -58,7 +58,7 @@ fn mounted(place: Option<&Blocked>, name: &str) -> Option<Label> {
     // Blocked in the kernel, it is where its stack pointer is.
     let slot = place.and_then(|place| region::slot_at(place.stack_pointer));
     if let Some(slot) = slot {
-        return residents::look(slot, Label::of);
+        return table::look(slot, Label::of);
     }
     let carrier: u32 = name.strip_prefix("pirn-carrier-")?.parse().ok()?;
     let is_there =
@@ -66,7 +66,7 @@ fn mounted(place: Option<&Blocked>, name: &str) -> Option<Label> {
     let mut found = None;
     region::for_each_open(|slot| {
         if found.is_none() {
-            let label = residents::look(slot, |core| is_there(core).then(|| Label::of(core)));
+            let label = table::look(slot, |core| is_there(core).then(|| Label::of(core)));
             found = label.flatten();
         }
     });

@@ -9,7 +9,7 @@
 //! ```
 
 use pirn_rt::stack::Slot;
-use pirn_rt::vthread::residents;
+use pirn_rt::vthread::table;
 
 /// How far ahead records are fetched; stacks half as far.
 const AHEAD: usize = 16;
@@ -32,10 +32,10 @@ impl Ahead {
     /// Adds a slot. Returns the one to walk now.
     pub(super) fn push(&mut self, slot: Option<Slot>) -> Option<Slot> {
         if let Some(slot) = slot {
-            residents::fetch_record(slot);
+            table::fetch_record(slot);
         }
         if let Some(half) = self.ring[(self.place + AHEAD / 2) % AHEAD] {
-            residents::fetch_stack(half);
+            table::fetch_stack(half);
         }
         let due = core::mem::replace(&mut self.ring[self.place], slot);
         self.place = (self.place + 1) % AHEAD;

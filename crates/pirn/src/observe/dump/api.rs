@@ -6,7 +6,7 @@
 use super::Contents;
 use core::fmt;
 use pirn_dump::{Format, Symbols, View};
-use pirn_rt::vthread::{self, natively::Natively};
+use pirn_rt::vthread::{self, helper::ForcePlatform};
 use std::io::{self, Write};
 
 /// What is to be in a dump.
@@ -49,9 +49,9 @@ impl Options {
         if vthread::current().is_none() {
             return take();
         }
-        let natively = Natively::helpers();
+        let forced = ForcePlatform::helpers();
         let dump = std::thread::scope(|scope| scope.spawn(take).join());
-        drop(natively);
+        drop(forced);
         dump.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     }
 }

@@ -7,7 +7,7 @@ use crate::scope;
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_dump::{Carrier, CarrierState, Memory, Module, Process, Scope};
 use pirn_rt::runtime::{self, Runtime};
-use pirn_rt::vthread::mounted::{self, Carrying};
+use pirn_rt::vthread::table::{self, Carrying};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -70,7 +70,7 @@ pub(super) fn carriers(mounted: &HashMap<u32, u64>) -> Vec<Carrier> {
         return Vec::new();
     };
     let regular = |number: u32| runtime.processors.used().get(number as usize);
-    let carriers = mounted::all().filter(|it| it.busy || regular(it.number).is_some());
+    let carriers = table::carriers().filter(|it| it.busy || regular(it.number).is_some());
     let mut carriers: Vec<Carrier> = carriers
         .map(|carrying| Carrier {
             number: carrying.number,

@@ -3,8 +3,8 @@
 //! A mounted thread's platform thread is had to [stand still](standing) while the stack is read. If
 //! it is blocked in the kernel, it stands still by itself, and a signal would end some calls: then
 //! the kernel's own word about it must do, unless the call is one that begins again. A runnable
-//! thread, in whatever queue it is, is [held](pirn_rt::vthread::at_mount): a carrier that comes to
-//! mount it waits.
+//! thread, in whatever queue it is, is [held](pirn_rt::vthread::state::AtMount): a carrier that
+//! comes to mount it waits.
 
 use super::walk::{Seen, Walker};
 use pirn_dump::{End, State};
@@ -15,7 +15,7 @@ use pirn_rt::sched::sample::Registers;
 use pirn_rt::sched::standing;
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys;
-use pirn_rt::vthread::{Core, mounted, residents};
+use pirn_rt::vthread::{Core, table};
 
 /// A thread that is in the middle of a switch is looked at again, so often.
 const LOOKS: u32 = 3;
@@ -80,7 +80,7 @@ impl Walker {
     pub(super) fn look_closer(&mut self, seen: &mut Seen) {
         match (seen.state, seen.carrier) {
             (State::Running, Some(number)) => {
-                let Some(platform) = mounted::platform_of(number) else {
+                let Some(platform) = table::platform_of(number) else {
                     return;
                 };
                 let stopped = self.stop(platform);
@@ -103,12 +103,12 @@ impl Walker {
     /// Looks at a runnable thread again, while nobody mounts it.
     fn hold(&mut self, seen: &Seen) -> Option<Seen> {
         let (slot, id) = (seen.slot, seen.id);
-        let asked = residents::look(slot, |core| core.id() == id && core.at_mount.ask());
+        let asked = table::look(slot, |core| core.id() == id && core.at_mount.ask());
         if asked != Some(true) {
             return None;
         }
         if sys::barrier_in_every_thread().is_err() {
-            residents::look(slot, |core| core.at_mount.withdraw());
+            table::look(slot, |core| core.at_mount.withdraw());
             return None;
         }
         let look = |core: &Core, parked| {
@@ -123,7 +123,7 @@ impl Walker {
             }
             Some(seen)
         };
-        residents::walk(slot, look).flatten()
+        table::walk(slot, look).flatten()
     }
 
     /// Reads the stack that a platform thread is on, if that is a virtual thread's.
@@ -159,7 +159,7 @@ impl Walker {
         self.works_for.read(slot);
         Some(Stopped {
             slot,
-            id: residents::look(slot, |core| core.id()),
+            id: table::look(slot, |core| core.id()),
             sp: registers.sp,
         })
     }

@@ -12,7 +12,7 @@ use pirn_rt::sched::sample::Registers;
 use pirn_rt::stack::Slot;
 use pirn_rt::vthread::record::Phase;
 use pirn_rt::vthread::record::Place;
-use pirn_rt::vthread::{Core, residents};
+use pirn_rt::vthread::{Core, table};
 
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 4096;
@@ -66,7 +66,7 @@ impl Walker {
 
     /// Looks at the thread in a slot, if there is one.
     pub(super) fn look(&mut self, slot: Slot) -> Option<Seen> {
-        let mut seen = residents::walk(slot, |core, parked| self.see(core, slot, parked))?;
+        let mut seen = table::walk(slot, |core, parked| self.see(core, slot, parked))?;
         if seen.stack_bytes.is_none() {
             self.look_closer(&mut seen);
         }

@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pirn_rt::recorder::carrier_ring::CarrierRing;
 use pirn_rt::recorder::{self, Rings, kinds};
 use pirn_rt::stack::region;
-use pirn_rt::vthread::{Core, residents};
+use pirn_rt::vthread::{Core, table};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -168,7 +168,7 @@ impl Stream<'_> {
         let mut result = Ok(());
         region::for_each_open(|slot| {
             if result.is_ok()
-                && let Some(seen) = residents::look(slot, Seen::of)
+                && let Some(seen) = table::look(slot, Seen::of)
             {
                 result = self.thread(&seen);
             }

@@ -11,7 +11,7 @@ use pirn_rt::sched::Processor;
 use pirn_rt::sched::counters::{Counter, Counters};
 use pirn_rt::sched::spare::Spare;
 use pirn_rt::vthread::awaited::Kind;
-use pirn_rt::vthread::mounted;
+use pirn_rt::vthread::table;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn holder(processor: &Processor) -> Option<u32> {
 /// their threads: a carrier that wakes takes whichever processor is free. Processors that no
 /// carrier holds have the rest of the numbers.
 fn numbers(processors: &[Processor]) -> Vec<usize> {
-    let all = mounted::all().map(|carrying| (carrying.platform, carrying.number as usize));
+    let all = table::carriers().map(|carrying| (carrying.platform, carrying.number as usize));
     let all: HashMap<u32, usize> = all.collect();
     let mut numbers = vec![None; processors.len()];
     for (place, processor) in processors.iter().enumerate() {

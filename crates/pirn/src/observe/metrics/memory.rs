@@ -5,7 +5,7 @@ use pirn_rt::glibc::tls;
 use pirn_rt::runtime::Runtime;
 use pirn_rt::stack::{census, memory::meminfo};
 use pirn_rt::sys;
-use pirn_rt::vthread::{magazines, residents};
+use pirn_rt::vthread::{magazines, table};
 
 /// The memory that virtual threads take, in bytes: what of it is resident, and how much address
 /// space is set aside.
@@ -87,10 +87,10 @@ impl Memory {
     /// Finds it out for the process, with `slots` slots in use. Asks the kernel about `most` slots.
     pub(super) fn of(runtime: &Runtime, slots: u64, most: usize) -> Memory {
         let (reserved, region_tables) = census::reserved();
-        let stacks = census::resident(most, residents::is_resident);
+        let stacks = census::resident(most, table::is_resident);
         let (_, timers) = runtime.timers.census();
         let (_, descriptor_table) = fds::census();
-        let tables = region_tables + residents::bytes() + descriptor_table;
+        let tables = region_tables + table::bytes() + descriptor_table;
         let mut buffer = [0; 4096];
         let status = sys::read_file(c"/proc/self/status", &mut buffer).unwrap_or(&[]);
         let status = core::str::from_utf8(status).unwrap_or("");

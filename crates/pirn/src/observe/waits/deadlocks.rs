@@ -11,7 +11,7 @@ use super::holders::Holders;
 use pirn_dump::{Blocker, Finding, State, Thread, Waiter};
 use pirn_rt::stack::Slot;
 use pirn_rt::vthread::awaited::Kind;
-use pirn_rt::vthread::{Core, residents};
+use pirn_rt::vthread::{Core, table};
 use std::collections::HashMap;
 
 /// The most threads of which is guessed for which others they wait.
@@ -86,7 +86,7 @@ impl Deadlocks {
         }
         let mut holders = Holders::new(self.seen.iter().filter_map(|seen| seen.lock));
         for seen in self.seen.iter().take(GUESSES) {
-            residents::walk(seen.slot, |core, parked| {
+            table::walk(seen.slot, |core, parked| {
                 let (stack, sp) = (seen.slot.frames(), core.continuation.saved().addr());
                 if parked && seen.is(core) && stack.contains(&sp) {
                     holders.read(seen.waiter.thread, seen.lock, sp..stack.end);
@@ -126,7 +126,7 @@ fn blocker(noted: &Noted) -> Option<Blocker> {
 /// Looks at a thread again. Returns it if it has not run since, and waits for the same.
 fn again(seen: &Seen) -> Option<Thread> {
     let mut name = [0u8; 256];
-    let (noted, length) = residents::walk(seen.slot, |core, parked| {
+    let (noted, length) = table::walk(seen.slot, |core, parked| {
         let noted = (parked && seen.is(core)).then(|| Noted::of(core))?;
         let same = match seen.lock {
             Some(lock) => noted.std_lock() == Some(lock),

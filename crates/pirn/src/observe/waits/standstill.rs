@@ -13,7 +13,7 @@ use pirn_rt::blocking::wait::relying_platform_threads;
 use pirn_rt::runtime;
 use pirn_rt::stack::Slot;
 use pirn_rt::vthread::awaited::Kind;
-use pirn_rt::vthread::{helper, residents};
+use pirn_rt::vthread::{helper, table};
 use std::fs;
 
 /// The most threads that a finding names.
@@ -96,7 +96,7 @@ fn waits_for_others(noted: &Noted) -> bool {
 }
 
 fn still_waits(seen: &Seen) -> bool {
-    let same = residents::walk(seen.slot, |core, parked| {
+    let same = table::walk(seen.slot, |core, parked| {
         parked && core.id() == seen.id && core.mounts() == seen.mounts
     });
     same == Some(true)

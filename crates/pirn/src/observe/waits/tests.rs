@@ -9,13 +9,13 @@ use super::Noted;
 use crate::thread::{JoinHandle, Thread};
 use pirn_dump::Wait;
 use pirn_rt::vthread::record::Phase;
-use pirn_rt::vthread::residents;
+use pirn_rt::vthread::table;
 
 /// Returns what a thread waits for, once it waits for something that `wanted` accepts.
 fn when(thread: &Thread, wanted: impl Fn(&Wait) -> bool) -> Noted {
     let core = thread.as_virtual().expect("a virtual thread");
     loop {
-        let note = |slot| residents::walk(slot, |core, parked| parked.then(|| Noted::of(core)));
+        let note = |slot| table::walk(slot, |core, parked| parked.then(|| Noted::of(core)));
         // Before that the thread may be about to get its slot.
         let slot = (core.phase() == Phase::Waiting).then(|| core.slot());
         if let Some(noted) = slot.flatten().and_then(note).flatten()

@@ -7,7 +7,7 @@ use crate::thread::{self, JoinHandle, Thread};
 use crate::{executor, scope};
 use core::cell::UnsafeCell;
 use pirn_dump::{Finding, LockKind, Wait, WaitKind};
-use pirn_rt::vthread::residents;
+use pirn_rt::vthread::table;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, mpsc};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn look(threads: &[&Thread]) -> Vec<Finding> {
         let Some(slot) = thread.as_virtual().unwrap().slot() else {
             continue; // It has not run.
         };
-        residents::walk(slot, |core, parked| {
+        table::walk(slot, |core, parked| {
             if parked {
                 deadlocks.add(
                     slot,

@@ -1,34 +1,38 @@
-//! Which virtual thread lives in which slot, for those who walk over all threads from outside.
-//!
-//! A thread [enters](Entry::enter) when it gets its slot and [leaves](Entry::leave) before it gives
-//! the slot back: one store and one exchange in its life. Whoever looks at a thread claims its
-//! entry meanwhile, and the thread's end waits for that.
-//!
-//! The table has a part for each region of slots, and the slots in use are close together: a walk
-//! over it touches little more than one line per eight threads.
+//! The thread table.
 
+use super::Ready;
+use super::cpu_time::Meter;
 use super::record::Core;
-use super::resident::Entry;
-use super::{Ready, resident};
+use super::state::{Busy, TableEntry};
 #[cfg(feature = "dump")]
 use crate::arch;
 use crate::mark::Raised;
-use crate::sched;
 use crate::stack::Slot;
 use crate::stack::region::{MAX_REGIONS, MAX_SLOTS};
-use crate::sys;
+use crate::{sched, sys};
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 /// The entries of one region's slots.
-type Table = [Entry<Core>; MAX_SLOTS];
+type Table = [TableEntry<Core>; MAX_SLOTS];
 
 /// Made when the first thread enters; never freed.
 static TABLES: [AtomicPtr<Table>; MAX_REGIONS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MAX_REGIONS];
 
-/// Where readers outside of the process find what. The table of a region has one word per slot.
-pub const LAYOUT: [(&str, usize); 1] = [("residents.flags", resident::CLAIMED)];
+/// The layout of the tables, for readers outside of the process. The table of a region has one
+/// word per slot.
+pub const LAYOUT: [(&str, usize); 7] = [
+    ("residents.flags", TableEntry::<Core>::CLAIMED),
+    ("carriers.count", CARRIERS),
+    ("carriers.reach", REACH),
+    ("carriers.stride", size_of::<CarrierEntry>()),
+    ("carriers.tid", offset_of!(CarrierEntry, platform)),
+    ("carriers.number", offset_of!(CarrierEntry, number)),
+    ("carriers.thread", offset_of!(CarrierEntry, thread)),
+];
 
 /// Returns the address of the tables' addresses, by region.
 #[inline]
@@ -39,7 +43,7 @@ pub const fn tables() -> *const () {
 #[inline]
 fn table(slot: Slot) -> Option<&'static Table> {
     // Acquire: pairs with the Release in `make_table`.
-    let table = TABLES[slot.region()].load(Ordering::Acquire);
+    let table = TABLES[slot.region()].load(Acquire);
     // SAFETY: published, and never freed.
     unsafe { table.as_ref() }
 }
@@ -50,7 +54,7 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
     let place = &TABLES[slot.region()];
     let bytes = size_of::<Table>();
     let new = sys::map(bytes, 0).ok()? as *mut Table; // zeros: empty entries
-    let (null, release, acquire) = (ptr::null_mut(), Ordering::Release, Ordering::Acquire);
+    let (null, release, acquire) = (ptr::null_mut(), Release, Acquire);
     // Release: the zeros; Acquire: another's table.
     let table = match place.compare_exchange(null, new, release, acquire) {
         Ok(_) => new,
@@ -80,7 +84,7 @@ pub(super) unsafe fn enter(slot: Slot, core: &Core) {
 #[inline]
 pub(super) fn leave(slot: Slot) {
     if let Some(table) = table(slot) {
-        table[slot.index()].leave();
+        table[slot.index()].leave(sys::back_off);
     }
 }
 
@@ -99,7 +103,7 @@ pub fn visit<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
     for round in 0.. {
         match entry.look(|core| f.take().map(|f| f(core))) {
             Ok(result) => return result.flatten(),
-            Err(resident::Busy) => sys::back_off(round),
+            Err(Busy) => sys::back_off(round),
         }
     }
     None
@@ -123,7 +127,7 @@ pub fn walk<R>(slot: Slot, f: impl FnOnce(&Core, bool) -> R) -> Option<R> {
         });
         match looked {
             Ok(result) => return result.flatten(),
-            Err(resident::Busy) => sys::back_off(round),
+            Err(Busy) => sys::back_off(round),
         }
     }
     None
@@ -193,10 +197,17 @@ impl Drop for Walked<'_> {
 /// have been claimed by others, so there will be new tables.
 #[inline]
 pub fn after_fork() {
+    for entry in &MOUNTED {
+        // Relaxed, all: for readers outside.
+        if entry.platform.load(Relaxed) != 0 {
+            entry.platform.store(0, Relaxed);
+            entry.thread.store(ptr::null_mut(), Relaxed);
+        }
+    }
     for table in &TABLES {
         // Relaxed, both: there is no runtime yet.
-        if !table.load(Ordering::Relaxed).is_null() {
-            table.store(ptr::null_mut(), Ordering::Relaxed);
+        if !table.load(Relaxed).is_null() {
+            table.store(ptr::null_mut(), Relaxed);
         }
     }
 }
@@ -210,6 +221,125 @@ pub fn is_resident(slot: Slot) -> bool {
 /// Returns the bytes of the tables.
 #[inline]
 pub fn bytes() -> usize {
-    let made = |table: &&AtomicPtr<Table>| !table.load(Ordering::Relaxed).is_null();
+    let made = |table: &&AtomicPtr<Table>| !table.load(Relaxed).is_null();
     TABLES.iter().filter(made).count() * size_of::<Table>() // Relaxed: as above.
+}
+
+/// The number of entries. Platform threads that carry are some tens, but each one that joins a
+/// virtual thread may be among them.
+const CARRIERS: usize = 1024;
+/// The number of places where the entry of a platform thread may be.
+const REACH: usize = 16;
+
+/// See the module's documentation.
+#[repr(C, align(64))]
+struct CarrierEntry {
+    platform: AtomicU32,
+    number: AtomicU32,
+    thread: AtomicPtr<Core>,
+    meter: Meter,
+}
+
+impl CarrierEntry {
+    const fn new() -> CarrierEntry {
+        CarrierEntry {
+            platform: AtomicU32::new(0),
+            number: AtomicU32::new(0),
+            thread: AtomicPtr::new(ptr::null_mut()),
+            meter: Meter::new(),
+        }
+    }
+}
+
+static MOUNTED: [CarrierEntry; CARRIERS] = [const { CarrierEntry::new() }; CARRIERS];
+
+/// The entry of those for whom there is no place. It is never said to be anybody's.
+static NOBODYS: CarrierEntry = CarrierEntry::new();
+
+/// Returns the address of the entries of carriers.
+#[inline]
+pub const fn mounted() -> *const () {
+    (&raw const MOUNTED).cast()
+}
+
+/// What an entry says.
+#[derive(Clone, Copy)]
+pub struct Carrying {
+    pub platform: u32,
+    pub number: u32,
+    /// Whether a thread is mounted.
+    pub busy: bool,
+    pub(super) meter: &'static Meter,
+}
+
+/// Returns all platform threads that carry, as they are a moment ago.
+#[inline]
+pub fn carriers() -> impl Iterator<Item = Carrying> {
+    let entries = MOUNTED.iter().map(|entry| Carrying {
+        platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
+        number: entry.number.load(Relaxed),
+        busy: !entry.thread.load(Relaxed).is_null(),
+        meter: &entry.meter,
+    });
+    entries.filter(|entry| entry.platform != 0)
+}
+
+/// Returns the platform thread of the carrier with this number.
+#[inline]
+pub fn platform_of(number: u32) -> Option<u32> {
+    carrier(number).map(|entry| entry.platform)
+}
+
+/// Returns the carrier with this number.
+#[inline]
+pub fn carrier(number: u32) -> Option<Carrying> {
+    carriers().find(|entry| entry.number == number)
+}
+
+/// The entry of a carrier, for as long as it is one.
+pub(super) struct Mounted(&'static CarrierEntry);
+
+impl Mounted {
+    /// Takes an entry for the running platform thread, as the carrier with this number.
+    pub(super) fn new(number: u32) -> Mounted {
+        // SAFETY: no arguments.
+        let platform = unsafe { sys::call!(libc::SYS_gettid) }.unwrap_or(0) as u32;
+        let places = (0..REACH).map(|step| &MOUNTED[(platform as usize + step) % CARRIERS]);
+        // Relaxed: a place is one thread's once its id is there, and only that one writes to it.
+        let mut free = places.filter(|entry| {
+            let id = &entry.platform;
+            id.compare_exchange(0, platform, Relaxed, Relaxed).is_ok()
+        });
+        let entry = free.next().unwrap_or(&NOBODYS);
+        entry.number.store(number, Relaxed); // Relaxed: for readers outside.
+        entry.meter.reset();
+        Mounted(entry)
+    }
+
+    /// Notes the thread that is mounted from now on; null: none.
+    #[inline(always)]
+    pub(super) fn set(&self, thread: *const Core) {
+        self.0.thread.store(thread.cast_mut(), Relaxed); // Relaxed: for readers outside.
+    }
+
+    /// Returns the meter, if this platform thread has one to itself.
+    #[inline]
+    pub(super) fn meter(&self) -> Option<&'static Meter> {
+        (!ptr::eq(self.0, &NOBODYS)).then_some(&self.0.meter)
+    }
+
+    /// Returns the thread that is mounted.
+    #[inline]
+    pub(super) fn get(&self) -> *const Core {
+        self.0.thread.load(Relaxed) // Relaxed: this platform thread's own.
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.set(ptr::null());
+        if !ptr::eq(self.0, &NOBODYS) {
+            self.0.platform.store(0, Relaxed); // Relaxed: for readers outside.
+        }
+    }
 }
