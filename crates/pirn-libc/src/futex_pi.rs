@@ -13,7 +13,8 @@
 //! carrier's, an owner is not told from others: each may unlock the word, and locking it twice
 //! waits.
 
-use crate::thread::{identity, pthreads_are_virtual};
+use crate::posix;
+use crate::thread::identity;
 use crate::virtual_thread;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use libc::{
@@ -83,7 +84,7 @@ unsafe fn lock(word: &AtomicU32, wait: Option<i32>, time: usize) -> SysResult {
                 }
                 continue;
             }
-            owner if owner == own && pthreads_are_virtual() => return Err(Errno(libc::EDEADLK)),
+            owner if owner == own && posix::is_on() => return Err(Errno(libc::EDEADLK)),
             _ => {}
         }
         let Some(clock) = wait else {
@@ -109,7 +110,7 @@ unsafe fn lock(word: &AtomicU32, wait: Option<i32>, time: usize) -> SysResult {
 
 fn unlock(word: &AtomicU32) -> SysResult {
     let owner = word.load(SeqCst) & FUTEX_TID_MASK;
-    if owner == 0 || pthreads_are_virtual() && owner != identity::gettid() as u32 {
+    if owner == 0 || posix::is_on() && owner != identity::gettid() as u32 {
         return Err(Errno(libc::EPERM));
     }
     word.store(0, SeqCst);

@@ -29,17 +29,17 @@ mod futex;
 mod futex_pi;
 mod io;
 mod net;
+pub mod posix;
 pub mod process;
 mod registry;
 mod startup;
-mod thread;
-mod time;
+pub mod thread;
+pub mod time;
 
 #[cfg(feature = "async-io")]
 pub use io::once;
 pub use startup::{started, verify};
 pub use thread::lifecycle::{Start, answer_next_create};
-pub use thread::pthreads_are_virtual;
 #[cfg(feature = "dump")]
 pub use thread::sync::owner_of;
 
@@ -78,6 +78,6 @@ pub unsafe fn after_fork() {
 /// Returns the virtual thread that the calling interposed function may park; `None`: it must act as
 /// libc does.
 #[inline(always)]
-fn virtual_thread() -> Option<Current> {
+pub fn virtual_thread() -> Option<Current> {
     vthread::parkable()
 }

@@ -131,7 +131,6 @@ pub(crate) static FAMILIES: &[Family] = &[
     thread::sync::spin::FAMILY,
     thread::lifecycle::FAMILY,
     thread::cancel::FAMILY,
-    thread::create::FAMILY,
     thread::identity::FAMILY,
     thread::clocks::FAMILY,
     thread::names::FAMILY,

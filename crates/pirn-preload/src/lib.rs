@@ -22,6 +22,7 @@ mod go;
 mod thread_locals;
 mod unwinding;
 
+extern crate pirn_posix as _;
 extern crate virtual_threads as _;
 
 use core::ffi::{CStr, c_char, c_int};

@@ -24,7 +24,7 @@ const NO_FSGSBASE: &str = "PIRN_NO_FSGSBASE";
 #[cold]
 #[unsafe(no_mangle)]
 fn pirn_start_runtime() -> io::Result<&'static Runtime> {
-    if runtime::has_forked() && !pirn_libc::pthreads_are_virtual() {
+    if runtime::has_forked() && !pirn_libc::posix::is_on() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "pirn: no virtual threads here: this process was forked from one that has them (spawn before the fork, or exec)",
@@ -77,7 +77,7 @@ fn has_room() -> bool {
 /// Other programs must work as they do natively: Python with scipy opens 220, and 28 of these have
 /// such data. Room for 500 costs a thread a second page, since that of its stack is another one.
 fn default_tls_reserve() -> usize {
-    match pirn_libc::pthreads_are_virtual() {
+    match pirn_libc::posix::is_on() {
         false => 320,
         true => 8 << 10,
     }
@@ -105,7 +105,7 @@ fn launch(
     }
     observe::debug_table::keep();
     sanitizer::find_out();
-    overflow::install(pirn_libc::pthreads_are_virtual());
+    overflow::install(pirn_libc::posix::is_on());
     region::find_out();
     let observable = door::allow(settings.observe);
     let slice_ns = match pirn_libc::process::urgent::install(settings.slice, observable) {

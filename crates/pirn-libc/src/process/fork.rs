@@ -20,6 +20,7 @@
 
 use super::signals::{directed, information, process_wide};
 use super::stand_in;
+use crate::posix;
 use crate::registry::interposed;
 use crate::thread::{self, identity, wishes};
 use core::ffi::{c_int, c_void};
@@ -153,7 +154,9 @@ pub extern "C" fn _Fork() -> pid_t {
     // SAFETY: no arguments.
     let pid = unsafe { real!(fn _Fork() -> pid_t) };
     if pid == 0 && runtime::is_started() {
-        thread::count_anew();
+        if let Some(threads) = posix::threads() {
+            threads.count_anew();
+        }
         // SAFETY: in the child.
         unsafe { in_child() };
     }

@@ -6,6 +6,7 @@
 //! standard error says what to do. On a platform thread they do what they always do.
 //! `docs/limits.md` has the table of all such state.
 
+use crate::posix;
 use crate::process::fork;
 use crate::registry::interposed;
 use crate::thread::ids;
@@ -194,7 +195,7 @@ fn say(thread: &Core, what: &'static str) {
     }
     said.push(what);
     drop(said);
-    let instead = match crate::pthreads_are_virtual() {
+    let instead = match posix::is_on() {
         true => "`--platform`, `pirn_create_platform`",
         false => "`std::thread`",
     };

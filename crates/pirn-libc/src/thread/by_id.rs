@@ -11,7 +11,7 @@
 //!   from 2^22 on         a virtual thread's, or nobody's
 //! ```
 
-use super::pthread;
+use crate::posix;
 use crate::process::signals::sending;
 use crate::registry::interposed;
 use core::ffi::c_int;
@@ -58,7 +58,7 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
         let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
         // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
         let same = unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32;
-        same && (table::is_resident(slot) || pthread::exists(slot))
+        same && (table::is_resident(slot) || posix::find(slot.tp() as pthread_t).is_some())
     };
     match exists {
         true => Ok(Whose::Virtual(slot.tp() as pthread_t)),

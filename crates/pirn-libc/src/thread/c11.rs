@@ -1,11 +1,11 @@
 //! C11's `threads.h`. glibc implements it by calling the pthread functions on the same objects,
 //! inside libc; so does this file.
 
+use crate::posix::{self, C11Routine, Routine};
 use crate::registry::interposed;
-use crate::thread::pthread::{C11Routine, Routine};
 use crate::thread::specific::Destructor;
 use crate::thread::sync::{cond, mutex, once};
-use crate::thread::{self, create, on_carrier};
+use crate::thread::{self, on_carrier};
 use crate::time;
 use core::ffi::{c_int, c_void};
 use libc::{pthread_cond_t, pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec};
@@ -157,11 +157,12 @@ pub unsafe extern "C" fn thrd_create(
     start: ThrdStart,
     argument: *mut c_void,
 ) -> c_int {
+    let threads = posix::threads().filter(|_| posix::is_on());
     // SAFETY: the caller's contract; the same type, but that the routine may be unwound.
-    let made = unsafe {
+    let made = threads.and_then(|threads| unsafe {
         let routine = Routine::C11(core::mem::transmute::<ThrdStart, C11Routine>(start));
-        create::virtually(thread, core::ptr::null(), routine, argument)
-    };
+        threads.create(thread, core::ptr::null(), routine, argument)
+    });
     if let Some(error) = made {
         return result(error);
     }

@@ -1,38 +1,20 @@
-//! Cancellation of threads that `pthread_create` has made.
+//! Cancellation points, and the functions of `pthread.h` about cancellation.
 //!
-//! A virtual thread's state is in its record, not in glibc's, whose bits differ by version. Who
-//! cancels a thread sets a bit and interrupts it, which ends its wait if it has one; the thread
-//! acts at its next cancellation point, as if it called `pthread_exit` there. So glibc unwinds the
-//! stack and runs what `pthread_cleanup_push` and C++ have there.
+//! A virtual thread can be cancelled if `pthread_create` has made it ([`posix`]). It then ends as
+//! if it called `pthread_exit` at the point, so glibc unwinds its stack. No frame between the
+//! program and that call has anything to drop: the functions that are cancellation points are
+//! `extern "C-unwind"`, and call [`point`] before all else.
 //!
-//! ```text
-//!   canceller                 the thread, at a cancellation point
-//!   1 PENDING                 a  PENDING, and not DISABLED?      act
-//!   2 not DISABLED:           b  the call; a wait in it ends
-//!     interrupt               c  ended by an interrupt?          a, and then the call again
-//! ```
-//!
-//! A call that has had an effect is not cancelled: what it has read would be lost. The interrupt of
-//! a thread that has disabled cancellation meanwhile is taken back at the next point.
-//!
-//! No frame between the program and [`act`] has anything to drop: the functions that are
-//! cancellation points are `extern "C-unwind"`, and call [`point`] before all else.
+//! A call that has had an effect is not cancelled: what it has read would be lost.
 //!
 //! On a platform thread of a process with such threads the functions that wait are libc's own,
 //! which are cancellation points; ours call the kernel directly, and are none. Before the others
 //! ([`own_point`]) libc is asked whether the thread is cancelled.
-//!
-//! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
-//! the thread computes: it is [summoned](pirn_rt::vthread::summons), and so interrupted in its own
-//! code ([`at_any_instruction`]). In a wait that is no cancellation point it acts after that.
 
 use super::is_virtual;
-use super::policy;
-use super::pthread::{self, Pthread};
+use crate::posix;
 use crate::registry::interposed;
-use core::ffi::{c_int, c_void};
-use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use core::ffi::c_int;
 use libc::pthread_t;
 use pirn_rt::blocking;
 use pirn_rt::glibc::symbols::real;
@@ -50,58 +32,6 @@ interposed! {
             beginning";
 
     Own by hand { pthread_cancel, pthread_testcancel, pthread_setcancelstate, pthread_setcanceltype }
-}
-
-const ENABLE: c_int = 0;
-const DISABLE: c_int = 1;
-const DEFERRED: c_int = 0;
-const ASYNCHRONOUS: c_int = 1;
-/// `PTHREAD_CANCELED`.
-const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
-
-/// Whether a thread is cancelled, and may be.
-pub(super) struct Cancellation(AtomicU32);
-
-impl Cancellation {
-    const PENDING: u32 = 1;
-    const DISABLED: u32 = 2;
-    const ASYNCHRONOUS: u32 = 4;
-    /// It ends already.
-    const ENDING: u32 = 8;
-
-    pub(super) const fn new() -> Cancellation {
-        Cancellation(AtomicU32::new(0))
-    }
-
-    // SeqCst throughout: a canceller's bit and a thread's change of its state are in one order.
-
-    fn is_asynchronous(&self) -> bool {
-        self.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0
-    }
-
-    fn is_pending(&self) -> bool {
-        self.0.load(SeqCst) & Cancellation::PENDING != 0
-    }
-
-    /// Returns whether the thread must act.
-    fn is_due(&self) -> bool {
-        let stops = Cancellation::DISABLED | Cancellation::ENDING;
-        self.0.load(SeqCst) & (Cancellation::PENDING | stops) == Cancellation::PENDING
-    }
-
-    /// Notes that the thread ends, and is not cancelled any more.
-    pub(super) fn end(&self) {
-        self.0.fetch_or(Cancellation::ENDING, SeqCst);
-    }
-
-    /// Sets or clears a bit. Returns what it was.
-    fn change(&self, bit: u32, on: bool) -> c_int {
-        let before = match on {
-            true => self.0.fetch_or(bit, SeqCst),
-            false => self.0.fetch_and(!bit, SeqCst),
-        };
-        c_int::from(before & bit != 0)
-    }
 }
 
 /// Results that tell whether a call was ended by an interrupt.
@@ -155,7 +85,7 @@ impl<R: Copy> Interruptible for Slept<R> {
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
 #[inline(always)]
 pub(crate) unsafe fn point<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
-    match policy::is_on() {
+    match posix::is_on() {
         false => ours(),
         // SAFETY: the caller's contract.
         true => unsafe { point_of_posix(libcs, ours) },
@@ -185,20 +115,16 @@ unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl
     if vthread::current().is_none() {
         return libcs();
     }
-    let Some(own) = pthread::own().filter(|_| !mark::is_up()) else {
+    let Some(own) = posix::own().filter(|_| !mark::is_up()) else {
         return ours();
     };
     loop {
         // SAFETY: the caller's contract.
         unsafe { own.before_wait() };
         let result = ours();
-        if !own.cancellation.is_pending() || !result.is_interrupted() {
+        // SAFETY: the caller's contract.
+        if !unsafe { own.after_wait(result.is_interrupted()) } {
             return result;
-        }
-        // SAFETY: as above.
-        unsafe { own.act_if_due() };
-        if vthread::current().is_none_or(|core| !core.wait.take()) {
-            return result; // Interrupted by something else.
         }
     }
 }
@@ -210,36 +136,9 @@ unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl
 /// As for [`point`].
 #[inline(always)]
 pub(crate) unsafe fn beginning() {
-    if policy::is_on() && !mark::is_up() {
+    if posix::is_on() && !mark::is_up() {
         // SAFETY: the caller's contract.
         unsafe { pthread_testcancel() };
-    }
-}
-
-impl Pthread {
-    /// Acts upon a cancellation, or makes sure that one that may not act does not disturb waits.
-    ///
-    /// # Safety
-    /// As for [`point`].
-    unsafe fn before_wait(&self) {
-        if self.cancellation.is_pending() {
-            // SAFETY: the caller's contract.
-            unsafe { self.act_if_due() };
-            if let Some(core) = vthread::current() {
-                core.wait.take();
-            }
-        }
-    }
-
-    /// Ends the running thread, whose record this is, if it is cancelled.
-    ///
-    /// # Safety
-    /// As for [`point`].
-    unsafe fn act_if_due(&self) {
-        if self.cancellation.is_due() {
-            // SAFETY: the caller's contract.
-            unsafe { act(self) }
-        }
     }
 }
 
@@ -248,37 +147,26 @@ impl Pthread {
 /// # Safety
 /// As for [`point`].
 pub(super) unsafe fn before_wait() {
-    if let Some(own) = pthread::own() {
+    if let Some(own) = posix::own() {
         // SAFETY: the caller's contract.
         unsafe { own.before_wait() };
     }
 }
 
-/// Ends the running thread.
-///
-/// # Safety
-/// As for [`point`].
-#[cold]
-unsafe fn act(own: &Pthread) -> ! {
-    own.cancellation.end();
-    if let Some(core) = vthread::current() {
-        core.wait.take(); // Cleanup handlers may wait.
-    }
-    let value = CANCELED;
-    own.exit_with(value);
-    // SAFETY: the caller's contract.
-    unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }
-}
-
-/// Returns whether the running thread is cancelled, so that a wait that an interrupt has ended must
-/// not be begun again.
-pub(super) fn is_due() -> bool {
-    pthread::own().is_some_and(|own| own.cancellation.is_due())
-}
-
 /// Returns whether the running thread is one that can be cancelled.
 pub(crate) fn may_be_cancelled() -> bool {
-    pthread::own().is_some()
+    posix::own().is_some()
+}
+
+/// Ends the running thread if it is cancelled asynchronously.
+///
+/// # Safety
+/// As for [`point`], in the thread's own code.
+pub(crate) unsafe fn at_any_instruction() {
+    if let Some(own) = posix::own() {
+        // SAFETY: the caller's contract.
+        unsafe { own.test_cancel_anywhere() };
+    }
 }
 
 /// `pthread_cancel`.
@@ -287,43 +175,16 @@ pub(crate) fn may_be_cancelled() -> bool {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
-    let Some(record) = pthread::find(thread) else {
+    let Some(record) = posix::find(thread) else {
         if is_virtual(thread) {
             return libc::ENOSYS;
         }
         // SAFETY: the caller's contract.
         return unsafe { real!(unwinding fn pthread_cancel(thread: pthread_t) -> c_int) };
     };
-    let state = &record.cancellation;
-    let again = state.change(Cancellation::PENDING, true) != 0;
-    let is_own = pthread::own().is_some_and(|own| ptr::eq(own, record));
-    if is_own && state.is_asynchronous() {
-        // SAFETY: the caller's contract.
-        unsafe { record.act_if_due() };
-    }
-    if !again && !is_own && state.is_due() && !record.has_ended() {
-        // SAFETY: the caller's contract: the program may still use the thread's `pthread_t`.
-        unsafe {
-            record.interrupt();
-            if state.is_asynchronous() {
-                record.summon();
-            }
-        }
-    }
+    // SAFETY: the caller's contract.
+    unsafe { record.cancel() };
     0
-}
-
-/// Ends the running thread if it is cancelled asynchronously.
-///
-/// # Safety
-/// As for [`point`], in the thread's own code.
-pub(crate) unsafe fn at_any_instruction() {
-    if let Some(own) = pthread::own()
-        && own.cancellation.is_asynchronous()
-    {
-        // SAFETY: the caller's contract.
-        unsafe { own.act_if_due() };
-    }
 }
 
 /// `pthread_testcancel`.
@@ -334,8 +195,8 @@ pub(crate) unsafe fn at_any_instruction() {
 pub unsafe extern "C-unwind" fn pthread_testcancel() {
     // SAFETY: the caller's contract.
     unsafe {
-        match pthread::own() {
-            Some(own) => own.act_if_due(),
+        match posix::own() {
+            Some(own) => own.test_cancel(),
             None if vthread::current().is_some() => {}
             None => real!(unwinding fn pthread_testcancel() -> ()),
         }
@@ -348,20 +209,15 @@ pub unsafe extern "C-unwind" fn pthread_testcancel() {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int {
-    let Some(own) = pthread::own() else {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(unwinding fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int)
-        };
-    };
-    if !matches!(state, ENABLE | DISABLE) {
-        return libc::EINVAL;
-    }
-    let before = own
-        .cancellation
-        .change(Cancellation::DISABLED, state == DISABLE);
     // SAFETY: the caller's contract.
-    unsafe { changed(own, before, old) }
+    unsafe {
+        match posix::own() {
+            Some(own) => own.set_cancel_state(state, old),
+            None => real!(
+                unwinding fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int
+            ),
+        }
+    }
 }
 
 /// `pthread_setcanceltype`.
@@ -370,35 +226,13 @@ pub unsafe extern "C-unwind" fn pthread_setcancelstate(state: c_int, old: *mut c
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int {
-    let Some(own) = pthread::own() else {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(unwinding fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int)
-        };
-    };
-    if !matches!(kind, DEFERRED | ASYNCHRONOUS) {
-        return libc::EINVAL;
-    }
-    let before = own
-        .cancellation
-        .change(Cancellation::ASYNCHRONOUS, kind == ASYNCHRONOUS);
-    // SAFETY: the caller's contract.
-    unsafe { changed(own, before, old) }
-}
-
-/// Returns the earlier state, and acts at once if cancellation is asynchronous now.
-///
-/// # Safety
-/// As for [`point`]; `old` is null or valid for a write.
-unsafe fn changed(own: &Pthread, before: c_int, old: *mut c_int) -> c_int {
     // SAFETY: the caller's contract.
     unsafe {
-        if !old.is_null() {
-            *old = before;
-        }
-        if own.cancellation.is_asynchronous() {
-            own.act_if_due();
+        match posix::own() {
+            Some(own) => own.set_cancel_type(kind, old),
+            None => {
+                real!(unwinding fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int)
+            }
         }
     }
-    0
 }

@@ -15,8 +15,8 @@
 //! `clock_gettime` is called more often than most of what we define, and nearly always for one of
 //! the first three clocks: these go on to libc's own with a compare and a jump.
 
-use super::pthread::{self, core_of};
 use super::{by_id, is_virtual};
+use crate::posix::{self, core_of};
 use crate::registry::interposed;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -192,7 +192,7 @@ fn id(thread: pthread_t) -> SysResult {
     let place = (thread as usize + tls::template().tid_offset) as *mut u32;
     // SAFETY: the TCB of a slot, whose memory stays. Relaxed: complete in itself.
     let id = unsafe { AtomicU32::from_ptr(place) }.load(Relaxed);
-    let has_ended = pthread::find(thread).is_some_and(pthread::Pthread::has_ended);
+    let has_ended = posix::find(thread).is_some_and(|record| record.has_ended());
     match id != 0 && !has_ended {
         true => Ok(id as usize),
         false => Err(Errno(libc::ESRCH)),

@@ -1,7 +1,7 @@
 //! Attributes of a thread: stack, CPU, id.
 
-use super::pthread::{self, Pthread};
-use super::{policy, scheduling};
+use super::scheduling;
+use crate::posix;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
@@ -17,7 +17,7 @@ interposed! {
     family "Attributes of threads" for Correctness;
 
     Own by hand {
-        pthread_getattr_np, sched_getcpu,
+        pthread_getattr_np, pthread_setattr_default_np, sched_getcpu,
     }
     Kernel by hand {
         gettid: "the carrier's id; the thread's own where `pthread_create` makes virtual threads",
@@ -44,14 +44,16 @@ static FORKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the running virtual thread, which has forked, a thread of libc's to all functions here.
 pub(crate) fn after_fork() {
-    pthread::after_fork();
+    if let Some(threads) = posix::threads() {
+        threads.forget_own();
+    }
     // SAFETY: no arguments.
     let own = unsafe { libc::pthread_self() } as usize;
     FORKED.store(own, Ordering::Relaxed); // Relaxed: there is one thread.
 }
 
 /// Returns the stack of a virtual thread, given by its `pthread_t`.
-pub(crate) fn slot_of(thread: pthread_t) -> Option<Slot> {
+pub fn slot_of(thread: pthread_t) -> Option<Slot> {
     // Relaxed: as above.
     slot_with(thread).filter(|_| FORKED.load(Ordering::Relaxed) != thread as usize)
 }
@@ -76,10 +78,12 @@ pub unsafe extern "C" fn pthread_getattr_np(
             real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
         };
     };
-    let record = pthread::find(thread);
-    let lowest = record.map_or_else(|| slot.bottom(), |record| record.bottom(slot));
-    let guard = record.map_or_else(|| lowest - slot.base(), |record| record.guard);
-    let state = match record.is_none_or(Pthread::is_detached) {
+    let record = posix::find(thread);
+    let (lowest, guard) = match record {
+        Some(record) => record.stack(slot),
+        None => (slot.bottom(), slot.bottom() - slot.base()),
+    };
+    let state = match record.is_none_or(|record| record.is_detached()) {
         true => libc::PTHREAD_CREATE_DETACHED,
         false => libc::PTHREAD_CREATE_JOINABLE,
     };
@@ -117,6 +121,17 @@ unsafe fn add_cpus(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int 
     }
 }
 
+/// `pthread_setattr_default_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
+    posix::note_defaults();
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }
+}
+
 /// `sched_getcpu`: libc reads the TLS block, in which the kernel stores the number for platform
 /// threads only.
 #[unsafe(no_mangle)]
@@ -137,7 +152,7 @@ pub extern "C" fn sched_getcpu() -> c_int {
 /// program takes it for the thread's: then it is that of the TCB, which glibc's locks use as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn gettid() -> libc::pid_t {
-    if policy::is_on() && vthread::current().is_some() {
+    if posix::is_on() && vthread::current().is_some() {
         let place = pirn_rt::arch::thread_pointer() + tls::template().tid_offset;
         // SAFETY: the running thread's TCB.
         return unsafe { (place as *const libc::pid_t).read() };

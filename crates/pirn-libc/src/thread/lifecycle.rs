@@ -1,8 +1,8 @@
 //! Creating, joining, detaching, exiting and cancelling threads.
 
 use super::cancel::{self, Number};
-use super::pthread::{self, PosixRoutine, Routine};
-use super::{create, is_virtual, leaving, on_carrier, policy, slot_of};
+use super::{is_virtual, on_carrier, slot_of};
+use crate::posix::{self, PosixRoutine, Routine};
 use crate::process::signals::masks;
 use crate::registry::interposed;
 use crate::thread::sync::deadline;
@@ -69,41 +69,28 @@ pub unsafe extern "C" fn pthread_create(
             answer(start, argument)
         };
     }
-    // SAFETY: the same type, but that the program's routine may be unwound.
-    let routine = Routine::Posix(unsafe { mem::transmute::<Start, PosixRoutine>(start) });
-    // SAFETY: the caller's contract.
-    if let Some(result) = unsafe { create::virtually(thread, attributes, routine, argument) } {
-        return result;
-    }
-    if !policy::counts() || helper::is_platform_forced() {
-        // SAFETY: the caller's contract.
-        return unsafe { create_platform(thread, attributes, start, argument) };
-    }
-    let mut begin = Vec::new();
-    if begin.try_reserve_exact(1).is_err() {
-        return libc::EAGAIN;
-    }
-    begin.push((start, argument));
-    // A box of one has the same layout.
-    let begin = Box::into_raw(begin.into_boxed_slice()).cast::<(Start, *mut c_void)>();
-    leaving::enter();
-    // SAFETY: the caller's contract; `counted` takes the box.
-    unsafe {
-        let counted = mem::transmute::<PosixRoutine, Start>(counted);
-        let error = create_platform(thread, attributes, counted, begin.cast());
-        if error != 0 {
-            drop(Box::from_raw(begin));
-            leaving::withdraw();
+    if posix::is_on()
+        && let Some(threads) = posix::threads()
+    {
+        // SAFETY: the same type, but that the program's routine may be unwound; the caller's
+        // contract.
+        let made = unsafe {
+            let routine = Routine::Posix(mem::transmute::<Start, PosixRoutine>(start));
+            threads.create(thread, attributes, routine, argument)
+        };
+        if let Some(result) = made {
+            return result;
         }
-        error
     }
+    // SAFETY: the caller's contract.
+    unsafe { create_platform(thread, attributes, start, argument) }
 }
 
 /// Creates a platform thread.
 ///
 /// # Safety
 /// As for `pthread_create`.
-unsafe fn create_platform(
+pub unsafe fn create_platform(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     start: Start,
@@ -127,19 +114,6 @@ unsafe fn create_platform(
     })
 }
 
-/// The start routine of a platform thread of the program that reports its end.
-///
-/// # Safety
-/// `begin` is a box with a start routine and its argument.
-unsafe extern "C-unwind" fn counted(begin: *mut c_void) -> *mut c_void {
-    // SAFETY: the caller's contract. Nothing with a destructor is left when the routine runs.
-    unsafe {
-        let (start, argument) = *Box::from_raw(begin.cast::<(PosixRoutine, *mut c_void)>());
-        leaving::report_this();
-        start(argument)
-    }
-}
-
 /// `pthread_join`. A virtual thread that `pthread_create` has not made cannot be joined by its
 /// `pthread_t`: to C, it is detached.
 ///
@@ -147,9 +121,9 @@ unsafe extern "C-unwind" fn counted(begin: *mut c_void) -> *mut c_void {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_join(thread: pthread_t, value: *mut *mut c_void) -> c_int {
-    if let Some(record) = pthread::find(thread) {
+    if let Some(record) = posix::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { joining(|| record.join(value, || Ok(Deadline::NEVER))) };
+        return unsafe { joining(|| record.join(value, &|| Ok(Deadline::NEVER))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -172,9 +146,9 @@ pub unsafe extern "C-unwind" fn pthread_timedjoin_np(
     value: *mut *mut c_void,
     time: *const timespec,
 ) -> c_int {
-    if let Some(record) = pthread::find(thread) {
+    if let Some(record) = posix::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { joining(|| record.join(value, || until(libc::CLOCK_REALTIME, time))) };
+        return unsafe { joining(|| record.join(value, &|| until(libc::CLOCK_REALTIME, time))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -208,9 +182,9 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
     clock: clockid_t,
     time: *const timespec,
 ) -> c_int {
-    if let Some(record) = pthread::find(thread) {
+    if let Some(record) = posix::find(thread) {
         // SAFETY: the caller's contract.
-        return unsafe { joining(|| record.join(value, || until(clock, time))) };
+        return unsafe { joining(|| record.join(value, &|| until(clock, time))) };
     }
     // SAFETY: the caller's contract, here and below.
     let join = || unsafe {
@@ -236,10 +210,10 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_tryjoin_np(thread: pthread_t, value: *mut *mut c_void) -> c_int {
-    match pthread::find(thread) {
+    match posix::find(thread) {
         Some(record) if !record.has_ended() => return libc::EBUSY,
         // SAFETY: the caller's contract.
-        Some(record) => return unsafe { record.join(value, || Ok(Deadline::NEVER)) },
+        Some(record) => return unsafe { record.join(value, &|| Ok(Deadline::NEVER)) },
         None if is_virtual(thread) => return not_joinable(thread),
         None => {}
     }
@@ -295,7 +269,7 @@ unsafe fn join_after(
             not_joinable(thread)
         };
     }
-    if pthread::joins_caller(thread as usize) {
+    if posix::own().is_some_and(|own| own.is_joined_by(thread)) {
         return libc::EDEADLK;
     }
     let until = match until {
@@ -394,7 +368,7 @@ fn wait_for(fd: i32, deadline: Deadline) -> Result<(), Errno> {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
-    if let Some(record) = pthread::find(thread) {
+    if let Some(record) = posix::find(thread) {
         // SAFETY: the caller's contract.
         return unsafe { record.detach() };
     }
@@ -413,7 +387,7 @@ pub unsafe extern "C" fn pthread_detach(thread: pthread_t) -> c_int {
 /// As for libc's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
-    if let Some(own) = pthread::own() {
+    if let Some(own) = posix::own() {
         own.exit_with(value);
     } else if let Some(core) = vthread::current() {
         let name = core.name().unwrap_or("<unnamed>");
@@ -422,8 +396,8 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
             name,
             "': it can only end by returning",
         ]);
-    } else {
-        leaving::main_exits();
+    } else if let Some(threads) = posix::threads() {
+        threads.exits();
     }
     // SAFETY: the caller's contract.
     unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }

@@ -16,34 +16,24 @@
 //! [`header`] is what `pirn.h` declares.
 //! [`leaving`] ends a process whose `main` has called `pthread_exit`.
 
-mod account;
 pub(crate) mod aliases;
 pub(crate) mod attributes;
 pub(crate) mod by_id;
 pub(crate) mod c11;
 pub(crate) mod cancel;
-mod chosen;
 pub(crate) mod clocks;
-pub(crate) mod create;
-mod header;
 pub(crate) mod identity;
 pub(crate) mod ids;
-mod leaving;
-pub(crate) mod lifecycle;
-pub(crate) mod names;
-mod policy;
-mod pthread;
-mod robust;
+pub mod lifecycle;
+pub mod names;
+pub mod robust;
 pub(crate) mod scheduling;
-pub(crate) mod specific;
+pub mod specific;
 pub(crate) mod sync;
-pub(crate) mod wishes;
+pub mod wishes;
 
-pub(crate) use identity::slot_of;
-pub(crate) use leaving::after_fork as count_anew;
+pub use identity::slot_of;
 pub(crate) use lifecycle::{pthread_exit, pthread_join};
-pub use policy::is_on as pthreads_are_virtual;
-pub(crate) use pthread::core_of;
 pub(crate) use specific::{note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific};
 pub(crate) use sync::by_stand_in::after_fork as robust_after_fork;
 
@@ -51,7 +41,7 @@ use libc::pthread_t;
 use pirn_rt::{runtime, vthread};
 
 /// Returns whether a thread is a virtual one.
-fn is_virtual(thread: pthread_t) -> bool {
+pub fn is_virtual(thread: pthread_t) -> bool {
     runtime::is_started() && slot_of(thread).is_some()
 }
 

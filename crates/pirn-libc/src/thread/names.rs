@@ -2,8 +2,8 @@
 //!
 //! As in the kernel, a new thread begins with its creator's name.
 
-use super::pthread;
 use super::{is_virtual, slot_of};
+use crate::posix;
 use crate::process::os_thread;
 use crate::registry::interposed;
 use core::ffi::{CStr, c_char, c_int};
@@ -32,7 +32,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// As for [`set_name`]; the caller is alone with the thread.
-pub(super) unsafe fn inherit(thread: pthread_t) {
+pub unsafe fn inherit(thread: pthread_t) {
     // SAFETY: the caller's contract, and the running thread.
     unsafe {
         let own = identity::c_name(thread_pointer());
@@ -61,7 +61,7 @@ unsafe fn set_name(thread: pthread_t, name: &[u8]) {
 unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     // SAFETY: the caller's contract.
     let mut bytes = unsafe { identity::c_name(thread as usize) };
-    if bytes[0] == 0 && pthread::find(thread).is_some() {
+    if bytes[0] == 0 && posix::find(thread).is_some() {
         // SAFETY: libc's own name of the program: a C string that stays.
         let program = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
         let length = program.len().min(C_NAME - 1);

@@ -46,7 +46,7 @@ struct Head {
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds out where the head is, on a platform thread that libc has made or `main`.
-pub(super) fn prepare() {
+pub fn prepare() {
     let (mut head, mut size) = (0_usize, 0_usize);
     // SAFETY: places for both; the running thread's own list.
     let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
@@ -78,7 +78,7 @@ pub(super) unsafe fn list(id: pid_t, head: usize, size: usize) -> Option<SysResu
 
 /// Marks the robust mutexes that the running virtual thread, which ends, still has.
 #[inline]
-pub(super) fn owner_dies() {
+pub fn owner_dies() {
     sync::by_stand_in::owner_dies(mark);
     let distance = HEAD.load(Relaxed);
     let place = arch::thread_pointer() + distance;

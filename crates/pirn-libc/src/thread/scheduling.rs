@@ -2,8 +2,9 @@
 //! of threads. A virtual thread's are [wishes](super::wishes).
 
 use super::by_id::{self, Whose};
+use super::is_virtual;
 use super::wishes::{self, Wishes, number, to_c};
-use super::{is_virtual, pthread};
+use crate::posix;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use libc::{cpu_set_t, id_t, pid_t, pthread_t, sched_param, size_t, timespec};
@@ -49,7 +50,7 @@ pub(super) fn by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
 
 /// Returns whether wishes of this thread may be noted: a thread that `pthread_create` has made.
 fn may_wish(thread: pthread_t) -> Result<(), Errno> {
-    match pthread::find(thread) {
+    match posix::find(thread) {
         Some(_) => Ok(()),
         None => Err(Errno(libc::ENOTSUP)),
     }

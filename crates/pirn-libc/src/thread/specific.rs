@@ -10,7 +10,7 @@ use pirn_rt::glibc::symbols::real;
 use pirn_rt::sanitizer;
 use pirn_rt::vthread::keys;
 
-pub(super) type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
+pub type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
 interposed! {
     family "Thread-specific data" for Correctness;

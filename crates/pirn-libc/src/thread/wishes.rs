@@ -50,7 +50,7 @@ pub(super) unsafe fn of<'a>(thread: pthread_t) -> &'a Wishes {
 ///
 /// # Safety
 /// As for [`of`]; it has not started.
-pub(super) unsafe fn inherit(thread: pthread_t) {
+pub unsafe fn inherit(thread: pthread_t) {
     WISHES.with(|own| {
         // Relaxed, here and below: each is complete in itself.
         let (cpus, order) = (own.cpus.load(Relaxed), own.order.load(Relaxed));

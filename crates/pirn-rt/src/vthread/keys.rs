@@ -245,7 +245,7 @@ unsafe fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
     if destructor.is_null() {
         return false;
     }
-    // It may end the thread, by `pthread_exit`: see `pirn-libc/thread/pthread.rs`.
+    // It may end the thread, by `pthread_exit`: see `pirn-posix/record.rs`.
     type KeyDestructor = unsafe extern "C-unwind" fn(*mut c_void);
     // SAFETY: the function that the program has passed to `pthread_key_create`, for such values.
     unsafe { core::mem::transmute::<*mut c_void, KeyDestructor>(destructor)(value) };

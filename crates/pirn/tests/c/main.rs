@@ -4,6 +4,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+extern crate pirn_posix as _;
+
 mod c_checks;
 mod fork;
 mod futex_operations;

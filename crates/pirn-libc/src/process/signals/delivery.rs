@@ -27,7 +27,7 @@ pub(crate) fn begun() -> u64 {
 }
 
 /// Delivers what is pending for the running thread and not blocked, before its function returns.
-pub(crate) fn at_once() {
+pub fn at_once() {
     if !mark::is_up() || mark::in_handler() {
         summons::attend_if_summoned();
     }

@@ -38,12 +38,12 @@
 pub(crate) mod alternative;
 pub(crate) mod contexts;
 pub(super) mod deferred;
-pub(crate) mod delivery;
+pub mod delivery;
 pub(crate) mod directed;
 pub(super) mod information;
 pub(super) mod jumps;
 pub(crate) mod masks;
-pub(crate) mod process_wide;
+pub mod process_wide;
 pub mod raised;
 pub(crate) mod sending;
 

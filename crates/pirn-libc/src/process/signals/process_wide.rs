@@ -80,7 +80,7 @@ pub(crate) fn after_fork() {
 
 /// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
 /// signal. Without memory or OS threads for it, signals wait until a thread unblocks them.
-pub(crate) fn watch() {
+pub fn watch() {
     if !runtime::is_started() || mark::is_up() || HELPED.swap(true, SeqCst) {
         return;
     }

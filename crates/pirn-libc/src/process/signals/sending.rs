@@ -4,8 +4,9 @@
 use super::delivery;
 use super::information;
 use super::masks::InKernel;
+use crate::posix::core_of;
 use crate::registry::interposed;
-use crate::thread::{core_of, slot_of};
+use crate::thread::slot_of;
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;

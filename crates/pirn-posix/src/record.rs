@@ -20,16 +20,18 @@
 //!   another's         that thread is joining it; 0 again if it gives up at its deadline
 //! ```
 
-use super::cancel::{self, Cancellation};
-use super::{leaving, robust};
-use crate::process::signals::delivery;
-use crate::virtual_thread;
+use crate::cancel::Cancellation;
+use crate::leaving;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use libc::pthread_t;
+use pirn_libc::posix::{C11Routine, PosixRoutine, Record, Routine};
+use pirn_libc::process::signals::delivery;
+use pirn_libc::thread::{robust, slot_of};
+use pirn_libc::virtual_thread;
 use pirn_rt::arch;
 use pirn_rt::blocking::futex;
 use pirn_rt::blocking::parking_lot::{self, Parked};
@@ -52,39 +54,17 @@ thread_local! {
     static RECORD: AtomicPtr<Pthread> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
-/// A start routine, which `pthread_exit` and cancellation may unwind.
-pub(super) type PosixRoutine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-/// The same in C11.
-pub(super) type C11Routine = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
-
-/// A start routine, of one of two kinds.
-#[derive(Clone, Copy)]
-pub(super) enum Routine {
-    Posix(PosixRoutine),
-    C11(C11Routine),
-}
-
-impl Routine {
-    /// Returns the address of its code.
-    pub(super) fn address(self) -> usize {
-        match self {
-            Routine::Posix(start) => start as usize,
-            Routine::C11(start) => start as usize,
-        }
-    }
-}
-
 /// See the module's documentation.
-pub(super) struct Pthread {
+pub(crate) struct Pthread {
     routine: Routine,
     argument: *mut c_void,
     result: Cell<*mut c_void>,
     joiner: AtomicUsize,
-    pub(super) cancellation: Cancellation,
+    pub(crate) cancellation: Cancellation,
     /// 1 once the thread has ended; a futex word.
     ended: AtomicU32,
     /// The size of the guard that was asked for.
-    pub(super) guard: usize,
+    pub(crate) guard: usize,
     /// What follows is written once there is a slot, before the thread starts.
     core: Cell<Option<NonNull<Core>>>,
     slot: Cell<Option<Slot>>,
@@ -95,7 +75,7 @@ pub(super) struct Pthread {
 }
 
 impl Pthread {
-    pub(super) fn new(
+    pub(crate) fn new(
         routine: Routine,
         argument: *mut c_void,
         guard: usize,
@@ -123,7 +103,7 @@ impl Pthread {
     /// # Safety
     /// `core` is the record's own, of a thread that has not started, with a reference that nobody
     /// else releases: it becomes the right to join. The caller is alone with both.
-    pub(super) unsafe fn lay_out(&self, core: &Core) -> pthread_t {
+    pub(crate) unsafe fn lay_out(&self, core: &Core) -> pthread_t {
         // SAFETY: the caller's contract.
         let slot = unsafe { life::preallocate(core) };
         self.core.set(Some(NonNull::from(core)));
@@ -140,7 +120,7 @@ impl Pthread {
     ///
     /// # Safety
     /// As for [`lay_out`](Self::lay_out), after it.
-    pub(super) unsafe fn widen_guard(&self) -> bool {
+    pub(crate) unsafe fn widen_guard(&self) -> bool {
         let Some(slot) = self.slot.get() else {
             return true;
         };
@@ -155,38 +135,16 @@ impl Pthread {
         done.is_ok()
     }
 
-    /// Returns the lowest address of the stack that can be used.
-    pub(super) fn bottom(&self, slot: Slot) -> usize {
-        slot.bottom() + self.more_guard.get()
-    }
-
-    /// Returns whether it is detached.
-    pub(super) fn is_detached(&self) -> bool {
-        // Relaxed: a program that acts on this has ordered it itself.
-        self.joiner.load(Ordering::Relaxed) == self.address()
-    }
-
     /// Returns its `pthread_t`, as a number.
     fn address(&self) -> usize {
         self.slot.get().map_or(0, Slot::tp)
-    }
-
-    /// Returns whether it has ended.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) != 0 // Acquire: pairs with the exchange in `ended`.
-    }
-
-    /// Notes what the running thread, which ends by `pthread_exit`, returns.
-    pub(super) fn exit_with(&self, value: *mut c_void) {
-        self.cancellation.end();
-        self.result.set(value);
     }
 
     /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
     ///
     /// # Safety
     /// The thread has not been joined, nor detached and ended.
-    pub(super) unsafe fn interrupt(&self) {
+    pub(crate) unsafe fn interrupt(&self) {
         let Some(core) = self.core.get() else { return };
         let mark = Raised::new();
         // SAFETY: the caller's contract.
@@ -203,29 +161,10 @@ impl Pthread {
     ///
     /// # Safety
     /// As for [`interrupt`](Self::interrupt).
-    pub(super) unsafe fn summon(&self) {
+    pub(crate) unsafe fn summon(&self) {
         if let Some(core) = self.core.get() {
             // SAFETY: the caller's contract.
             summons::summon(unsafe { core.as_ref() });
-        }
-    }
-
-    /// Detaches it.
-    ///
-    /// # Safety
-    /// The thread has not been joined, nor detached and ended: the record exists.
-    pub(super) unsafe fn detach(&self) -> c_int {
-        let own = self.address();
-        // Relaxed: the release of the right orders what its owner has done; see `ThreadRef`.
-        let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
-        match self.joiner.compare_exchange(0, own, acquire, relaxed) {
-            Err(joiner) if joiner == own => libc::EINVAL,
-            Err(_) => 0, // Somebody joins it.
-            Ok(_) => {
-                // SAFETY: the exchange has made the right ours.
-                unsafe { self.release() };
-                0
-            }
         }
     }
 
@@ -238,51 +177,6 @@ impl Pthread {
             // SAFETY: the reference that `lay_out` was given.
             unsafe { Core::release(core) };
         }
-    }
-
-    /// Joins it, and returns its result through `value` if that is not null. Waits until the
-    /// deadline that `deadline` returns, if it has to wait.
-    ///
-    /// # Safety
-    /// As for [`detach`](Self::detach); `value` is null or valid for a write.
-    pub(super) unsafe fn join(
-        &self,
-        value: *mut *mut c_void,
-        deadline: impl FnOnce() -> Result<Deadline, c_int>,
-    ) -> c_int {
-        let thread = self.address();
-        if self.is_detached() {
-            return libc::EINVAL;
-        }
-        // SAFETY: no arguments.
-        let caller = unsafe { libc::pthread_self() } as usize;
-        if caller == thread || joins_caller(thread) {
-            return libc::EDEADLK;
-        }
-        // Relaxed: only one can have the right; `has_ended` orders the result.
-        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
-        let joined = self.joiner.compare_exchange(0, caller, acquire, relaxed);
-        if joined.is_err() {
-            return libc::EINVAL;
-        }
-        let waited = match self.has_ended() {
-            true => Ok(()),
-            false => deadline().and_then(|deadline| self.wait(deadline)),
-        };
-        if let Err(error) = waited {
-            // Release: pairs with the Acquire of the next joiner, which has the right from now on.
-            self.joiner.store(0, Ordering::Release);
-            return error;
-        }
-        let result = self.result.get();
-        // SAFETY: the right is ours; the caller's contract.
-        unsafe {
-            self.release();
-            if !value.is_null() {
-                *value = result;
-            }
-        }
-        0
     }
 
     /// Waits for its end, on either kind of thread.
@@ -317,12 +211,100 @@ impl Pthread {
             let hearing = own().map(|_| Hearing::Futex);
             let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
             match parked {
-                Parked::Interrupted if cancel::is_due() => return Err(libc::EINTR),
+                Parked::Interrupted if own().is_some_and(|own| own.cancellation.is_due()) => {
+                    return Err(libc::EINTR);
+                }
                 Parked::Summoned => drop(summons::attend()),
                 _ => {}
             }
         }
         Ok(())
+    }
+}
+
+impl Record for Pthread {
+    unsafe fn join(
+        &self,
+        value: *mut *mut c_void,
+        deadline: &dyn Fn() -> Result<Deadline, c_int>,
+    ) -> c_int {
+        let thread = self.address();
+        if self.is_detached() {
+            return libc::EINVAL;
+        }
+        // SAFETY: no arguments.
+        let caller = unsafe { libc::pthread_self() } as usize;
+        if caller == thread || own().is_some_and(|own| own.is_joined_by(thread as pthread_t)) {
+            return libc::EDEADLK;
+        }
+        // Relaxed: only one can have the right; `has_ended` orders the result.
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        let joined = self.joiner.compare_exchange(0, caller, acquire, relaxed);
+        if joined.is_err() {
+            return libc::EINVAL;
+        }
+        let waited = match self.has_ended() {
+            true => Ok(()),
+            false => deadline().and_then(|deadline| self.wait(deadline)),
+        };
+        if let Err(error) = waited {
+            // Release: pairs with the Acquire of the next joiner, which has the right from now on.
+            self.joiner.store(0, Ordering::Release);
+            return error;
+        }
+        let result = self.result.get();
+        // SAFETY: the right is ours; the caller's contract.
+        unsafe {
+            self.release();
+            if !value.is_null() {
+                *value = result;
+            }
+        }
+        0
+    }
+
+    fn is_joined_by(&self, thread: pthread_t) -> bool {
+        // Relaxed: as in glibc, two threads that begin to join each other at the same time are
+        // missed.
+        self.joiner.load(Ordering::Relaxed) == thread as usize
+    }
+
+    unsafe fn detach(&self) -> c_int {
+        let own = self.address();
+        // Relaxed: the release of the right orders what its owner has done; see `ThreadRef`.
+        let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
+        match self.joiner.compare_exchange(0, own, acquire, relaxed) {
+            Err(joiner) if joiner == own => libc::EINVAL,
+            Err(_) => 0, // Somebody joins it.
+            Ok(_) => {
+                // SAFETY: the exchange has made the right ours.
+                unsafe { self.release() };
+                0
+            }
+        }
+    }
+
+    fn is_detached(&self) -> bool {
+        // Relaxed: a program that acts on this has ordered it itself.
+        self.joiner.load(Ordering::Relaxed) == self.address()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire) != 0 // Acquire: pairs with the exchange in `ended`.
+    }
+
+    fn stack(&self, slot: Slot) -> (usize, usize) {
+        (slot.bottom() + self.more_guard.get(), self.guard)
+    }
+
+    fn core(&self) -> Option<&Core> {
+        // SAFETY: there until the thread is joined, or detached and ended.
+        self.core.get().map(|core| unsafe { core.as_ref() })
+    }
+
+    fn exit_with(&self, value: *mut c_void) {
+        self.cancellation.end();
+        self.result.set(value);
     }
 }
 
@@ -419,46 +401,24 @@ unsafe fn place_of_record<'a>(tp: usize) -> &'a AtomicPtr<Pthread> {
     unsafe { &*tls::place_of(&RECORD, tp) }
 }
 
-/// Returns whether a thread that `pthread_create` has made is in a slot and has not ended.
-pub(super) fn exists(slot: Slot) -> bool {
-    // SAFETY: the thread pointer of a slot. Acquire: as in `find`.
-    !unsafe { place_of_record(slot.tp()).load(Ordering::Acquire) }.is_null()
-}
-
 /// Returns the record of the running thread, if `pthread_create` has made it.
-pub(super) fn own<'a>() -> Option<&'a Pthread> {
+pub(crate) fn own<'a>() -> Option<&'a Pthread> {
     // SAFETY: a thread's record outlives it. Relaxed: written before the thread began.
     RECORD.with(|record| unsafe { record.load(Ordering::Relaxed).as_ref() })
 }
 
-/// Returns whether a thread, of either kind, is joining the running thread.
-pub(super) fn joins_caller(thread: usize) -> bool {
-    // Relaxed: as in glibc, two threads that begin to join each other at the same time are missed.
-    own().is_some_and(|own| own.joiner.load(Ordering::Relaxed) == thread)
-}
-
 /// Forgets that the running thread, which has forked, was virtual.
-pub(super) fn after_fork() {
+pub(crate) fn after_fork() {
     RECORD.with(|record| record.store(ptr::null_mut(), Ordering::Relaxed)); // Relaxed: its own.
 }
 
 /// Returns the record of a thread, if it is a virtual one that `pthread_create` has made.
-pub(super) fn find<'a>(thread: pthread_t) -> Option<&'a Pthread> {
+pub(crate) fn find<'a>(thread: pthread_t) -> Option<&'a Pthread> {
     if !runtime::is_started() {
         return None;
     }
-    let slot = super::slot_of(thread)?;
+    let slot = slot_of(thread)?;
     // SAFETY: the thread pointer of a slot. Acquire: pairs with the Release in `lay_out`; the
     // program passes the `pthread_t` of a thread that exists, and so does its record.
     unsafe { place_of_record(slot.tp()).load(Ordering::Acquire).as_ref() }
-}
-
-/// Returns the record of a thread, if it is a virtual one that `pthread_create` has made, for as
-/// long as the program may use its `pthread_t`.
-pub(crate) fn core_of<'a>(thread: pthread_t) -> Option<&'a Core> {
-    // SAFETY: there until the thread is joined, or detached and ended.
-    find(thread)?
-        .core
-        .get()
-        .map(|core| unsafe { core.as_ref() })
 }

@@ -12,7 +12,7 @@
 //! may wait for the very thread that is made here. [`objects`] takes another, which nobody holds
 //! for long.
 
-use super::policy::Why;
+use crate::account::Why;
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -38,7 +38,7 @@ thread_local! {
 }
 
 /// Calls `create`, which makes a platform thread.
-pub(super) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
+pub(crate) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
     BY_CALLER.set(true);
     let result = create();
     BY_CALLER.set(false);
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn pirn_keep_platform(patterns: *const c_char) {
 /// Returns why a thread with this start routine, which the caller makes, is to be a platform
 /// thread, if it is.
 #[inline]
-pub(super) fn why(routine: usize) -> Option<Why> {
+pub(crate) fn why(routine: usize) -> Option<Why> {
     // SAFETY: a C string of ours, which stays. Acquire: pairs with the Release above.
     let patterns = unsafe { PATTERNS.load(Ordering::Acquire).as_ref() };
     let is_meant =

@@ -13,13 +13,13 @@
 //!     +--- unpark ------+---------+
 //! ```
 
-use super::chosen;
-use super::create;
-use super::pthread::{PosixRoutine, Routine};
+use crate::{chosen, create};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_attr_t, pthread_t, timespec};
+use pirn_libc::posix::{PosixRoutine, Routine};
+use pirn_libc::thread::{is_virtual, lifecycle};
 use pirn_rt::blocking::{futex, futex_op};
 use pirn_rt::glibc::tls;
 
@@ -35,7 +35,7 @@ thread_local! {
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub extern "C" fn pirn_is_virtual(thread: pthread_t) -> c_int {
-    super::is_virtual(thread).into()
+    is_virtual(thread).into()
 }
 
 /// `pirn_create_virtual`: `pthread_create` of a virtual thread. `ENOTSUP` if it would have to be a
@@ -65,12 +65,12 @@ pub unsafe extern "C" fn pirn_create_virtual(
 pub unsafe extern "C" fn pirn_create_platform(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
-    start: super::lifecycle::Start,
+    start: lifecycle::Start,
     argument: *mut c_void,
 ) -> c_int {
     chosen::by_caller(|| {
         // SAFETY: the caller's contract.
-        unsafe { super::lifecycle::pthread_create(thread, attributes, start, argument) }
+        unsafe { lifecycle::pthread_create(thread, attributes, start, argument) }
     })
 }
 

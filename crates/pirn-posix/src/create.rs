@@ -4,19 +4,20 @@
 //! A thread with an attribute that only an OS thread can have becomes a platform thread, as does
 //! each thread while there is no runtime. The reason is counted.
 
-use super::policy::{self, Why};
-use super::pthread::{Pthread, Routine};
-use super::{chosen, leaving, names, wishes};
-use crate::process::signals::process_wide;
-use crate::registry::interposed;
-use crate::time;
+use crate::account::{self, Why};
+use crate::record::Pthread;
+use crate::{chosen, leaving};
 use core::ffi::{c_int, c_void};
 use core::mem::{self, MaybeUninit};
 use core::panic::Location;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, sched_param, sigset_t, size_t};
-use pirn_rt::glibc::symbols::{self, real};
+use pirn_libc::posix::{self, Record, Routine};
+use pirn_libc::process::signals::process_wide;
+use pirn_libc::thread::{names, wishes};
+use pirn_libc::time;
+use pirn_rt::glibc::symbols;
 use pirn_rt::glibc::tls;
 use pirn_rt::mark;
 use pirn_rt::runtime::{self, Runtime};
@@ -25,7 +26,7 @@ use pirn_rt::sched;
 use pirn_rt::stack::{LARGEST_STACK, PAGE, SizeClass};
 use pirn_rt::vthread::record::Attributes;
 use pirn_rt::vthread::signals::NEVER_BLOCKED;
-use pirn_rt::vthread::{Core, Ready, ThreadRef, body, helper};
+use pirn_rt::vthread::{Core, Ready, ThreadRef, body};
 
 unsafe extern "C" {
     fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;
@@ -51,31 +52,11 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with that of
-/// the guard; 0: it is not known. libc locks and copies for an answer. Once the program has changed
-/// the defaults, libc is asked each time ([`ASK`]).
+/// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with the
+/// guard's; 0: not known yet. libc locks and copies for an answer. Once the program has changed the
+/// defaults, libc is asked each time.
 static DEFAULT: AtomicU64 = AtomicU64::new(0);
 const GUARD_BITS: u32 = 20;
-const ASK: u64 = 1;
-
-interposed! {
-    family "Default attributes of threads" for Correctness;
-
-    Own by hand { pthread_setattr_default_np }
-}
-
-/// `pthread_setattr_default_np`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
-    // Relaxed: a thread that is created at the same time gets either. A caller that knows of the
-    // change has the store as well.
-    DEFAULT.store(ASK, Ordering::Relaxed);
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }
-}
 
 /// What a program asks for, as far as a virtual thread can have it.
 struct Wish {
@@ -122,9 +103,10 @@ impl Wish {
 
     /// Returns what threads without attributes get.
     fn default() -> Result<Wish, Why> {
-        // Relaxed: complete in itself.
+        // Relaxed: carries no other data.
         match DEFAULT.load(Ordering::Relaxed) {
-            0 | ASK => Wish::read_default(),
+            _ if posix::has_defaults() => Wish::read_default(),
+            0 => Wish::read_default(),
             packed => Ok(Wish {
                 stack: (packed >> GUARD_BITS) as usize,
                 guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
@@ -150,8 +132,7 @@ impl Wish {
         let plain = !wish.detached && wish.blocked.is_none();
         if plain && wish.stack >> (64 - GUARD_BITS) == 0 && wish.guard >> GUARD_BITS == 0 {
             let packed = (wish.stack as u64) << GUARD_BITS | wish.guard as u64;
-            let order = Ordering::Relaxed; // Relaxed: as above.
-            let _ = DEFAULT.compare_exchange(0, packed, order, order); // It fails if it is `ASK`.
+            DEFAULT.store(packed, Ordering::Relaxed); // Relaxed: carries no other data.
         }
         Ok(wish)
     }
@@ -228,24 +209,25 @@ unsafe fn is_bound(attributes: &pthread_attr_t) -> bool {
 ///
 /// # Safety
 /// As for `pthread_create`.
-pub(super) unsafe fn virtually(
+pub(crate) unsafe fn virtually(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,
     argument: *mut c_void,
 ) -> Option<c_int> {
-    if !policy::is_on() || helper::is_platform_forced() {
-        return None;
-    }
-    if let Some(why) = chosen::why(routine.address()) {
-        policy::count_platform(why);
+    let code = match routine {
+        Routine::Posix(start) => start as usize,
+        Routine::C11(start) => start as usize,
+    };
+    if let Some(why) = chosen::why(code) {
+        account::count_platform(why);
         return None;
     }
     // SAFETY: the caller's contract.
     match unsafe { create(thread, attributes, routine, argument) } {
         Ok(result) => Some(result),
         Err(why) => {
-            policy::count_platform(why);
+            account::count_platform(why);
             None
         }
     }
@@ -255,7 +237,7 @@ pub(super) unsafe fn virtually(
 ///
 /// # Safety
 /// As for `pthread_create`.
-pub(super) unsafe fn create(
+pub(crate) unsafe fn create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
     routine: Routine,
@@ -271,7 +253,7 @@ pub(super) unsafe fn create(
         Some(attributes) => unsafe { Wish::read(attributes)? },
         None => Wish::default()?,
     };
-    let runtime = runtime::ensure_started().map_err(|error| policy::no_runtime(&error))?;
+    let runtime = runtime::ensure_started().map_err(|error| account::no_runtime(&error))?;
     let class = wish.class()?;
     if runtime.reserve_stack(class).is_err() {
         // Those that have been made may be about to end, if they get to run.
@@ -304,7 +286,7 @@ pub(super) unsafe fn create(
         process_wide::watch(); // It may take signals that its creator blocks.
     }
     leaving::enter();
-    policy::count_virtual();
+    account::count_virtual();
     // SAFETY: the caller's contract. Before the thread starts: it may look there.
     unsafe { *thread = address };
     mem::forget(record);

@@ -6,13 +6,13 @@
 //! ones that were made in place of virtual ones. Platform threads report by the destructor of a
 //! `pthread` key, in its last round, that is after the other destructors.
 
-use super::policy;
-use crate::process::signals::process_wide;
-use crate::thread::specific::Destructor;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::pthread_key_t;
+use pirn_libc::posix;
+use pirn_libc::process::signals::process_wide;
+use pirn_libc::thread::specific::Destructor;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;
 use pirn_rt::vthread::set_end_in_child;
@@ -28,7 +28,7 @@ const ROUNDS: usize = 4;
 
 /// Creates the key, and has the running thread report its end if it is the process's first.
 /// Without a key, the process does not end by itself.
-pub(super) fn prepare() {
+pub(crate) fn prepare() {
     // SeqCst, here and below: seldom used.
     if KEY.load(Ordering::SeqCst) == 0 {
         make_key();
@@ -72,7 +72,7 @@ fn end_in_child() {
 }
 
 /// Counts a thread that is about to begin.
-pub(super) fn enter() {
+pub(crate) fn enter() {
     let others = ALIVE.fetch_add(1, Ordering::SeqCst);
     // Relaxed: for people to read.
     if others > MOST.load(Ordering::Relaxed) {
@@ -81,22 +81,22 @@ pub(super) fn enter() {
 }
 
 /// Returns the most threads that the program has had at once, without its first one.
-pub(super) fn most() -> usize {
+pub(crate) fn most() -> usize {
     MOST.load(Ordering::Relaxed) // Relaxed: for people to read.
 }
 
 /// Begins anew with [`most`].
-pub(super) fn forget_most() {
+pub(crate) fn forget_most() {
     MOST.store(0, Ordering::Relaxed); // Relaxed: as above.
 }
 
 /// Takes back an [`enter`]: the thread could not be made.
-pub(super) fn withdraw() {
+pub(crate) fn withdraw() {
     ALIVE.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// Reports the end of the running thread, as its last action. Does not return if it is the last.
-pub(super) fn leave() {
+pub(crate) fn leave() {
     if ALIVE.fetch_sub(1, Ordering::SeqCst) == 1 {
         // SAFETY: what libc does after the last thread of a process.
         unsafe { libc::exit(0) };
@@ -104,7 +104,7 @@ pub(super) fn leave() {
 }
 
 /// Has the running platform thread report its end.
-pub(super) fn report_this() {
+pub(crate) fn report_this() {
     if let Some(key) = KEY.load(Ordering::SeqCst).checked_sub(1) {
         set(key, 1);
     }
@@ -112,8 +112,8 @@ pub(super) fn report_this() {
 
 /// Has the running thread report its end if it is the first of the process, which is about to end
 /// by `pthread_exit`.
-pub(super) fn main_exits() {
-    if policy::counts() && sys::is_first_thread() {
+pub(crate) fn main_exits() {
+    if posix::is_on() && sys::is_first_thread() {
         process_wide::watch(); // It takes no signals any more.
         report_this();
     }

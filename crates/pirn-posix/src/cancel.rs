@@ -1,0 +1,191 @@
+//! Cancellation of threads that `pthread_create` has made.
+//!
+//! A virtual thread's state is in its record, not in glibc's, whose bits differ by version. Who
+//! cancels a thread sets a bit and interrupts it, which ends its wait if it has one; the thread
+//! acts at its next cancellation point, as if it called `pthread_exit` there. So glibc unwinds the
+//! stack and runs what `pthread_cleanup_push` and C++ have there.
+//!
+//! ```text
+//!   canceller                 the thread, at a cancellation point
+//!   1 PENDING                 a  PENDING, and not DISABLED?      act
+//!   2 not DISABLED:           b  the call; a wait in it ends
+//!     interrupt               c  ended by an interrupt?          a, and then the call again
+//! ```
+//!
+//! A call that has had an effect is not cancelled: what it has read would be lost. The interrupt of
+//! a thread that has disabled cancellation meanwhile is taken back at the next point.
+//!
+//! Which functions are cancellation points, `pirn_libc::thread::cancel` knows.
+//!
+//! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
+//! the thread computes: it is [summoned](pirn_rt::vthread::summons), and so interrupted in its own
+//! code ([`at_any_instruction`]). In a wait that is no cancellation point it acts after that.
+
+use crate::record::Pthread;
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use pirn_libc::posix::{Cancellable, Record};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::vthread;
+
+const ENABLE: c_int = 0;
+const DISABLE: c_int = 1;
+const DEFERRED: c_int = 0;
+const ASYNCHRONOUS: c_int = 1;
+/// `PTHREAD_CANCELED`.
+const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
+
+/// Whether a thread is cancelled, and may be.
+pub(crate) struct Cancellation(AtomicU32);
+
+impl Cancellation {
+    const PENDING: u32 = 1;
+    const DISABLED: u32 = 2;
+    const ASYNCHRONOUS: u32 = 4;
+    /// It ends already.
+    const ENDING: u32 = 8;
+
+    pub(crate) const fn new() -> Cancellation {
+        Cancellation(AtomicU32::new(0))
+    }
+
+    // SeqCst throughout: a canceller's bit and a thread's change of its state are in one order.
+
+    fn is_asynchronous(&self) -> bool {
+        self.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0
+    }
+
+    fn is_pending(&self) -> bool {
+        self.0.load(SeqCst) & Cancellation::PENDING != 0
+    }
+
+    /// Returns whether the thread must act.
+    pub(crate) fn is_due(&self) -> bool {
+        let stops = Cancellation::DISABLED | Cancellation::ENDING;
+        self.0.load(SeqCst) & (Cancellation::PENDING | stops) == Cancellation::PENDING
+    }
+
+    /// Notes that the thread ends, and is not cancelled any more.
+    pub(crate) fn end(&self) {
+        self.0.fetch_or(Cancellation::ENDING, SeqCst);
+    }
+
+    /// Sets or clears a bit. Returns what it was.
+    fn change(&self, bit: u32, on: bool) -> c_int {
+        let before = match on {
+            true => self.0.fetch_or(bit, SeqCst),
+            false => self.0.fetch_and(!bit, SeqCst),
+        };
+        c_int::from(before & bit != 0)
+    }
+}
+
+impl Cancellable for Pthread {
+    unsafe fn before_wait(&self) {
+        if self.cancellation.is_pending() {
+            // SAFETY: the caller's contract.
+            unsafe { self.test_cancel() };
+            if let Some(core) = vthread::current() {
+                core.wait.take();
+            }
+        }
+    }
+
+    unsafe fn after_wait(&self, was_interrupted: bool) -> bool {
+        if !was_interrupted || !self.cancellation.is_pending() {
+            return false;
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.test_cancel() };
+        vthread::current().is_some_and(|core| core.wait.take()) // Else something else interrupted it.
+    }
+
+    unsafe fn test_cancel(&self) {
+        if self.cancellation.is_due() {
+            // SAFETY: the caller's contract.
+            unsafe { act(self) }
+        }
+    }
+
+    unsafe fn test_cancel_anywhere(&self) {
+        if self.cancellation.is_asynchronous() {
+            // SAFETY: the caller's contract.
+            unsafe { self.test_cancel() };
+        }
+    }
+
+    unsafe fn cancel(&self) {
+        let state = &self.cancellation;
+        let again = state.change(Cancellation::PENDING, true) != 0;
+        let is_own = crate::record::own().is_some_and(|own| ptr::eq(own, self));
+        if is_own {
+            // SAFETY: the caller's contract.
+            unsafe { self.test_cancel_anywhere() };
+        }
+        if !again && !is_own && state.is_due() && !self.has_ended() {
+            // SAFETY: the caller's contract: the program may still use the thread's `pthread_t`.
+            unsafe {
+                self.interrupt();
+                if state.is_asynchronous() {
+                    self.summon();
+                }
+            }
+        }
+    }
+
+    unsafe fn set_cancel_state(&self, state: c_int, old: *mut c_int) -> c_int {
+        if !matches!(state, ENABLE | DISABLE) {
+            return libc::EINVAL;
+        }
+        let before = self
+            .cancellation
+            .change(Cancellation::DISABLED, state == DISABLE);
+        // SAFETY: the caller's contract.
+        unsafe { changed(self, before, old) }
+    }
+
+    unsafe fn set_cancel_type(&self, kind: c_int, old: *mut c_int) -> c_int {
+        if !matches!(kind, DEFERRED | ASYNCHRONOUS) {
+            return libc::EINVAL;
+        }
+        let before = self
+            .cancellation
+            .change(Cancellation::ASYNCHRONOUS, kind == ASYNCHRONOUS);
+        // SAFETY: the caller's contract.
+        unsafe { changed(self, before, old) }
+    }
+}
+
+/// Ends the running thread.
+///
+/// # Safety
+/// As for [`Cancellable::test_cancel`].
+#[cold]
+unsafe fn act(own: &Pthread) -> ! {
+    own.cancellation.end();
+    if let Some(core) = vthread::current() {
+        core.wait.take(); // Cleanup handlers may wait.
+    }
+    let value = CANCELED;
+    own.exit_with(value);
+    // SAFETY: the caller's contract.
+    unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }
+}
+
+/// Returns the earlier state, and acts at once if cancellation is asynchronous now.
+///
+/// # Safety
+/// As for [`Cancellable::test_cancel`]; `old` is null or valid for a write.
+unsafe fn changed(own: &Pthread, before: c_int, old: *mut c_int) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if !old.is_null() {
+            *old = before;
+        }
+        if own.cancellation.is_asynchronous() {
+            own.test_cancel();
+        }
+    }
+    0
+}
