@@ -19,13 +19,15 @@ fn main() -> io::Result<()> {
     let (sender, events) = mpsc::channel();
     let cooks = thread::Builder::new()
         .name_counter("cook-", 1)
-        .scheduler(Arc::new(EventLoop(sender)))
-        .factory();
+        .scheduler(Arc::new(EventLoop(sender)));
 
     let meals: Vec<_> = ["soup", "stew", "cake"]
         .into_iter()
         .zip([100, 150, 250])
-        .map(|(dish, millis)| cooks.spawn(move || cook(dish, Duration::from_millis(millis))))
+        .map(|(dish, millis)| {
+            let cook_it = move || cook(dish, Duration::from_millis(millis));
+            cooks.clone().spawn(cook_it)
+        })
         .collect::<io::Result<_>>()?;
 
     // The loop. Each turn runs one virtual thread, here, until it parks or ends.

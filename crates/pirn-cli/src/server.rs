@@ -19,12 +19,12 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// Returns a server whose connections have threads of this kind, and whose handler waits for
 /// `delay`.
 pub fn new(threads: impl Threads, delay: Duration) -> Server {
-    Server::new()
+    let server = Server::new()
         .get("/", move |_: &mut Request| {
             thread::sleep(delay);
             HELLO
         })
         .get("/health", |_: &mut Request| HELLO)
-        .threads(threads.of_server())
-        .timeouts(Timeouts::default().idle(IDLE))
+        .timeouts(Timeouts::default().idle(IDLE));
+    threads.serve(server)
 }

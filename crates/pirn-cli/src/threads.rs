@@ -3,7 +3,7 @@
 use std::io;
 use std::thread;
 
-use pirn::thread::PlatformThreads;
+use pirn_http::Server;
 
 /// A kind of thread. Everything else in the server and its users is the same code.
 pub trait Threads: Copy + Send + Sync + 'static {
@@ -19,8 +19,8 @@ pub trait Threads: Copy + Send + Sync + 'static {
     /// If the operating system (or the runtime) has no room for another thread.
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle>;
 
-    /// Returns how a server starts threads of this kind.
-    fn of_server(self) -> pirn::thread::Threads;
+    /// Gives the connections of a server threads of this kind.
+    fn serve(self, server: Server) -> Server;
 
     /// Waits for the thread to end; the error is the payload of its panic.
     fn join(handle: Self::Handle) -> thread::Result<()>;
@@ -38,8 +38,8 @@ impl Threads for Virtual {
         pirn::thread::Builder::new().spawn(body)
     }
 
-    fn of_server(self) -> pirn::thread::Threads {
-        pirn::thread::Threads::default()
+    fn serve(self, server: Server) -> Server {
+        server
     }
 
     fn join(handle: Self::Handle) -> thread::Result<()> {
@@ -67,8 +67,8 @@ impl Threads for Platform {
             .spawn(body)
     }
 
-    fn of_server(self) -> pirn::thread::Threads {
-        PlatformThreads::new().stack_size(Self::STACK_SIZE).into()
+    fn serve(self, server: Server) -> Server {
+        server.platform_threads(|| thread::Builder::new().stack_size(Self::STACK_SIZE))
     }
 
     fn join(handle: Self::Handle) -> thread::Result<()> {

@@ -90,7 +90,7 @@ impl Builder {
 
     /// Has the actor's threads made by this builder: with a stack size, a scheduler, a name.
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
-        self.rare.threads = Threads::Made(Arc::new(threads.factory()));
+        self.rare.threads = Threads::Made(Arc::new(threads));
         self
     }
 

@@ -1,6 +1,6 @@
 //! The threads on which actors run.
 
-use pirn::thread::Factory;
+use pirn::thread::Builder;
 use std::io;
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ pub(crate) enum Threads {
     /// Virtual threads, as `thread::spawn` makes them.
     #[default]
     Virtual,
-    /// Virtual threads that this makes: with names, stack sizes, a scheduler.
-    Made(Arc<Factory>),
+    /// Virtual threads of this builder: with names, stack sizes, a scheduler.
+    Made(Arc<Builder>),
     /// Platform threads.
     Platform,
 }
@@ -20,8 +20,8 @@ impl Threads {
     /// Starts a thread.
     pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         match self {
-            Threads::Virtual => pirn::thread::Builder::new().spawn(body).map(drop),
-            Threads::Made(factory) => factory.spawn(body).map(drop),
+            Threads::Virtual => Builder::new().spawn(body).map(drop),
+            Threads::Made(builder) => Builder::clone(builder).spawn(body).map(drop),
             Threads::Platform => std::thread::Builder::new().spawn(body).map(drop),
         }
     }

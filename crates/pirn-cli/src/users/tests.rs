@@ -1,6 +1,7 @@
 use super::*;
 use crate::server::{self, HELLO};
 use crate::threads::Platform;
+use pirn_http::Server;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -35,8 +36,8 @@ impl Threads for Few {
         }
     }
 
-    fn of_server(self) -> pirn::thread::Threads {
-        Platform.of_server()
+    fn serve(self, server: Server) -> Server {
+        Platform.serve(server)
     }
 
     fn join(handle: Self::Handle) -> thread::Result<()> {

@@ -5,7 +5,7 @@ use super::{Bound, Listener, Server, Timeouts};
 use crate::h1::upgrade::Upgraded;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
-use pirn::thread::Threads;
+use pirn::thread::Builder;
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs;
@@ -73,9 +73,17 @@ impl Acceptor {
         Acceptor(self.0.timeouts(timeouts))
     }
 
-    /// Sets which threads the connections have: see [`Server::threads`].
-    pub fn threads(self, threads: impl Into<Threads>) -> Acceptor {
+    /// Sets the builder of the connections' threads: see [`Server::threads`].
+    pub fn threads(self, threads: Builder) -> Acceptor {
         Acceptor(self.0.threads(threads))
+    }
+
+    /// Sets that the connections have platform threads: see [`Server::platform_threads`].
+    pub fn platform_threads(
+        self,
+        builder: impl Fn() -> std::thread::Builder + Send + Sync + 'static,
+    ) -> Acceptor {
+        Acceptor(self.0.platform_threads(builder))
     }
 
     /// Listens on an address.

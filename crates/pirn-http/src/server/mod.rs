@@ -19,10 +19,10 @@ use crate::tls::Tls;
 pub use acceptor::{Acceptor, tcp_acceptor};
 use http::Method;
 pub use listener::Listener;
-use pirn::thread::Threads;
+use pirn::thread::Builder;
 pub(crate) use running::connect;
 pub use running::{Bound, Running};
-use shared::{Handler, Limits, Protocol, Shared};
+use shared::{Handler, Limits, Protocol, Shared, Threads};
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs;
@@ -78,7 +78,7 @@ impl Server {
             refused: Vec::new(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
-            threads: Threads::default(),
+            threads: Threads::Virtual(Builder::new()),
             half_close: false,
             http2: cfg!(feature = "http2"),
             protocol: None,
@@ -257,14 +257,9 @@ impl Server {
         Server { timeouts, ..self }
     }
 
-    /// Sets which threads the connections have, and so the handlers: virtual ones with stacks of
-    /// another size, with names or a scheduler, or platform threads. Without it they are virtual
-    /// threads as [`spawn`](pirn::thread::spawn) makes them.
-    ///
-    /// Platform threads are for handlers that need the kernel's. They cannot be interrupted while
-    /// they wait for a client: their [`Timeouts`] do not hold, a client that hangs up ends no
-    /// handler, and [`shutdown`](Running::shutdown) cannot end an idle connection. The streams of
-    /// HTTP/2 have virtual threads in any case.
+    /// Sets the builder of the connections' threads, on which the handlers run: with stacks of
+    /// another size, with names or a scheduler. By default they are as
+    /// [`spawn`](pirn::thread::spawn) makes them.
     ///
     /// # Examples
     /// ```
@@ -275,9 +270,34 @@ impl Server {
     ///     .threads(Builder::new().name_counter("request-", 0).stack_size(8 << 20));
     /// assert_eq!(server.client().get("/").text(), "request-0");
     /// ```
-    pub fn threads(self, threads: impl Into<Threads>) -> Server {
+    pub fn threads(self, threads: Builder) -> Server {
         Server {
-            threads: threads.into(),
+            threads: Threads::Virtual(threads),
+            ..self
+        }
+    }
+
+    /// Sets that the connections have platform threads, which `builder` configures one by one.
+    ///
+    /// They are for handlers that need the kernel's threads. They cannot be interrupted while they
+    /// wait for a client: their [`Timeouts`] do not hold, a client that hangs up ends no handler,
+    /// and [`shutdown`](Running::shutdown) cannot end an idle connection. The streams of HTTP/2
+    /// have virtual threads in any case.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server};
+    /// let server = Server::new()
+    ///     .get("/", |_: &mut Request| pirn::thread::current().is_virtual().to_string())
+    ///     .platform_threads(|| std::thread::Builder::new().stack_size(8 << 20));
+    /// assert_eq!(server.client().get("/").text(), "false");
+    /// ```
+    pub fn platform_threads(
+        self,
+        builder: impl Fn() -> std::thread::Builder + Send + Sync + 'static,
+    ) -> Server {
+        Server {
+            threads: Threads::Platform(Box::new(builder)),
             ..self
         }
     }

@@ -6,9 +6,7 @@ use crate::h1::upgrade::Upgraded;
 use crate::observe::{OfRefused, Refused};
 use crate::request::Request;
 use crate::response::Response;
-#[cfg(feature = "http2")]
 use pirn::thread::Builder;
-use pirn::thread::Threads;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -122,6 +120,22 @@ impl Limits {
     }
 }
 
+/// The kind of thread that serves a connection, with its configuration.
+pub(crate) enum Threads {
+    Virtual(Builder),
+    Platform(Box<dyn Fn() -> std::thread::Builder + Send + Sync>),
+}
+
+impl Threads {
+    /// Starts a thread that is not joined.
+    pub(crate) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        match self {
+            Threads::Virtual(builder) => builder.clone().spawn(body).map(drop),
+            Threads::Platform(builder) => builder().spawn(body).map(drop),
+        }
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct Shared {
     pub(crate) handler: Box<Handler>,
@@ -130,7 +144,7 @@ pub(crate) struct Shared {
     /// `None`: the connections speak HTTP.
     pub(crate) protocol: Option<Box<Protocol>>,
     pub(crate) limits: Limits,
-    /// Those of the connections.
+    /// The threads of the connections.
     pub(crate) threads: Threads,
     /// A client that sends no more may still listen.
     pub(crate) half_close: bool,
@@ -152,7 +166,7 @@ impl Shared {
     pub(crate) fn stream_thread(&self) -> Builder {
         match &self.threads {
             Threads::Virtual(builder) => builder.clone(),
-            _ => Builder::new(),
+            Threads::Platform(_) => Builder::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Servers whose connections have threads of another kind.
 
-use pirn::thread::{self, Builder, PlatformThreads, Threads};
+use pirn::thread::{self, Builder};
 use pirn_http::{Request, Running, Server};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,13 +8,13 @@ use std::net::TcpStream;
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 /// Starts a server that says which threads its handlers have.
-fn start(threads: impl Into<Threads>) -> Running {
+fn start(threads: fn(Server) -> Server) -> Running {
     let who = |_: &mut Request| {
         let thread = thread::current();
         let name = thread.name().unwrap_or_default().to_owned();
         format!("{name}, {}", thread.is_virtual())
     };
-    let server = Server::new().get("/", who).threads(threads);
+    let server = threads(Server::new().get("/", who));
     server.bind("127.0.0.1:0").unwrap().start().unwrap()
 }
 
@@ -28,12 +28,14 @@ fn ask(server: &Running) -> io::Result<String> {
 
 #[test]
 fn connections_have_the_threads_that_the_server_was_given() {
-    let platform = PlatformThreads::new().name_counter("platform-", 1);
-    let virtual_ones = Builder::new().name_counter("virtual-", 1);
+    let virtual_ones = |server: Server| server.threads(Builder::new().name("virtual".into()));
+    let platform_ones = |server: Server| {
+        server.platform_threads(|| std::thread::Builder::new().name("platform".into()))
+    };
     for (server, expected) in [
-        (start(Threads::default()), ", true"),
-        (start(virtual_ones), "virtual-1, true"),
-        (start(platform), "platform-1, false"),
+        (start(|server| server), ", true"),
+        (start(virtual_ones), "virtual, true"),
+        (start(platform_ones), "platform, false"),
     ] {
         let answer = ask(&server).unwrap();
         assert!(answer.ends_with(&format!("\r\n\r\n{expected}")), "{answer}");
@@ -43,8 +45,10 @@ fn connections_have_the_threads_that_the_server_was_given() {
 
 #[test]
 fn a_connection_for_which_there_is_no_thread_is_closed() {
-    // A platform thread cannot have this name.
-    let server = start(PlatformThreads::new().name_counter("\0", 1));
+    // No system has so much memory.
+    let server = start(|server| {
+        server.platform_threads(|| std::thread::Builder::new().stack_size(usize::MAX / 4))
+    });
     for _ in 0..3 {
         // The request may be unread: then the connection is reset.
         let answer = ask(&server);

@@ -37,7 +37,7 @@ pub use error::{InvokeAllError, InvokeAnyError, MapError, SubmitError, TaskError
 pub use map::{Map, MapUnordered};
 pub use task::{Task, TaskFuture};
 
-use crate::thread::{self, Interrupted, Threads};
+use crate::thread::{self, Builder, Interrupted};
 use cell::{Interrupt, TaskCell};
 use core::fmt;
 use core::panic::Location;
@@ -47,7 +47,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use watched::{GaveUp, WaitLimit};
 
-/// Runs each task on its own thread, which is virtual by default.
+/// Runs each task on its own virtual thread.
 ///
 /// There is no limit to the number of tasks, and no queue: a submitted task starts at once.
 ///
@@ -78,12 +78,12 @@ use watched::{GaveUp, WaitLimit};
 /// # Ok::<(), pirn::executor::SubmitError>(())
 /// ```
 pub struct ThreadPerTask {
-    threads: Threads,
+    threads: Builder,
     lifecycle: Arc<Lifecycle>,
 }
 
 impl ThreadPerTask {
-    /// Returns an executor on virtual threads without names and with the default stack size.
+    /// Returns an executor whose threads have no names and the default stack size.
     ///
     /// # Examples
     /// ```
@@ -99,29 +99,24 @@ impl ThreadPerTask {
         reason = "dropping one waits: not a mere value"
     )]
     pub fn new() -> ThreadPerTask {
-        ThreadPerTask::with(Threads::default())
+        ThreadPerTask::with(Builder::new())
     }
 
-    /// Returns an executor on the given kind of threads: virtual ones made by a
-    /// [`Builder`](thread::Builder), or [`PlatformThreads`](thread::PlatformThreads) for tasks that
-    /// compute for a long time or depend on the kernel's threads.
+    /// Returns an executor whose tasks run on threads of this builder.
     ///
     /// # Examples
     /// ```
     /// use pirn::executor::ThreadPerTask;
-    /// use pirn::thread::{self, PlatformThreads};
+    /// use pirn::thread;
     ///
     /// let builder = thread::Builder::new().name_counter("request-", 1).stack_size(64 << 10);
     /// let executor = ThreadPerTask::with(builder);
     /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("request-1"));
-    ///
-    /// let executor = ThreadPerTask::with(PlatformThreads::new().name_counter("cruncher-", 1));
-    /// assert!(!executor.submit(|| ())?.thread().is_virtual());
     /// # Ok::<(), pirn::executor::SubmitError>(())
     /// ```
-    pub fn with(threads: impl Into<Threads>) -> ThreadPerTask {
+    pub fn with(threads: Builder) -> ThreadPerTask {
         ThreadPerTask {
-            threads: threads.into(),
+            threads,
             lifecycle: Arc::new(Lifecycle::new()),
         }
     }
@@ -171,10 +166,8 @@ impl ThreadPerTask {
             on_thread.run(f);
             drop(on_thread);
         };
-        let thread = self.threads.start(place, run).map_err(SubmitError::Spawn)?;
-        if let Some(thread) = thread {
-            cell.attach(thread);
-        }
+        let handle = self.threads.clone().spawn_at(place, run);
+        cell.attach(handle.map_err(SubmitError::Spawn)?.thread().clone());
         Ok(Task::new(cell))
     }
 

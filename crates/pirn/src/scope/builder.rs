@@ -1,11 +1,11 @@
 //! Configuring a scope.
 
+use super::deadline::ScopeDeadline;
 use super::joiners::AwaitAllSuccessful;
-use super::keeper::Keeper;
 use super::state::ScopeState;
 use super::task_scope::{self, Frame, TaskScope};
 use super::{JoinError, Joiner, await_all_successful};
-use crate::thread::Threads;
+use crate::thread;
 use core::num::NonZeroUsize;
 use pirn_rt::time::Deadline;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Builder {
     deadline: Option<Instant>,
     timeout: Option<Duration>,
     limit: usize,
-    threads: Threads,
+    threads: thread::Builder,
 }
 
 impl Default for Builder {
@@ -50,17 +50,6 @@ impl Default for Builder {
 impl Builder {
     /// Returns a builder of a scope without a name, a deadline or a limit, whose subtasks run on
     /// unnamed virtual threads.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// let number = scope::Builder::new().open(|s| {
-    ///     let number = s.fork(|| "7".parse::<u8>());
-    ///     let all = s.join()?;
-    ///     Ok(number.get(&all))
-    /// });
-    /// assert_eq!(number.unwrap(), 7);
-    /// ```
     #[inline]
     pub fn new() -> Builder {
         Builder {
@@ -68,21 +57,11 @@ impl Builder {
             deadline: None,
             timeout: None,
             limit: usize::MAX,
-            threads: Threads::default(),
+            threads: thread::Builder::new(),
         }
     }
 
     /// Names the scope, for [`Debug`](core::fmt::Debug) and [dumps](super::snapshot()).
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// scope::Builder::new().name("orders").open(|s| {
-    ///     assert!(format!("{s:?}").contains("orders"));
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
-    /// ```
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
         self.name = Some(name.into());
         self
@@ -163,14 +142,8 @@ impl Builder {
         self
     }
 
-    /// Sets the kind of thread that runs the subtasks: virtual threads made by a
-    /// [`thread::Builder`](crate::thread::Builder) (named, with larger stacks, on another
-    /// scheduler), or [`PlatformThreads`](crate::thread::PlatformThreads).
-    ///
-    /// Platform threads are for subtasks that compute for a long time, or call functions that block
-    /// in ways that the library does not know.
-    /// [`Thread::interrupt`](crate::thread::Thread::interrupt) lists the few waits of a platform
-    /// thread that an interrupt ends.
+    /// Sets the builder of the threads that run the subtasks: with names, another stack size, or
+    /// another scheduler.
     ///
     /// # Examples
     /// ```
@@ -182,18 +155,9 @@ impl Builder {
     ///     Ok(name.get(&all))
     /// });
     /// assert_eq!(name.unwrap(), "worker-1");
-    ///
-    /// let crunchers = thread::PlatformThreads::new();
-    /// scope::Builder::new().threads(crunchers).open(|s| {
-    ///     let is_virtual = s.fork(|| Ok(thread::current().is_virtual()));
-    ///     let all = s.join()?;
-    ///     assert!(!is_virtual.get(&all));
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
     /// ```
-    pub fn threads(mut self, threads: impl Into<Threads>) -> Builder {
-        self.threads = threads.into();
+    pub fn threads(mut self, threads: thread::Builder) -> Builder {
+        self.threads = threads;
         self
     }
 
@@ -204,17 +168,6 @@ impl Builder {
     ///
     /// # Panics
     /// The same as for `pirn::scope`.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// let number = scope::Builder::new().limit(8).open(|s| {
-    ///     let number = s.fork(|| "7".parse::<u8>());
-    ///     let all = s.join()?;
-    ///     Ok(number.get(&all))
-    /// });
-    /// assert_eq!(number.unwrap(), 7);
-    /// ```
     #[track_caller]
     #[inline]
     pub fn open<'env, E, R, F>(self, f: F) -> Result<R, JoinError<E>>
@@ -234,18 +187,6 @@ impl Builder {
     ///
     /// # Panics
     /// The same as for `scope::with`.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// let numbers = scope::Builder::new().limit(8).open_with(scope::all_successful(), |s| {
-    ///     for digit in ["1", "2", "3"] {
-    ///         s.fork(|| digit.parse::<u8>());
-    ///     }
-    ///     Ok(s.join()?.into_output())
-    /// });
-    /// assert_eq!(numbers.unwrap(), [1, 2, 3]);
-    /// ```
     #[track_caller]
     #[inline]
     pub fn open_with<'env, J, R, F>(self, joiner: J, f: F) -> Result<R, JoinError<J::Error>>
@@ -260,7 +201,7 @@ impl Builder {
             joiner,
             threads: self.threads,
             limit: self.limit,
-            keeper: Keeper::new(),
+            deadline: ScopeDeadline::new(),
         };
         task_scope::run(&frame, f)
     }

@@ -46,8 +46,9 @@
 //! | [`any_successful`] | the first value; an error if there is none | the first success |
 //! | [`await_all`] | nothing | never |
 //! | [`all_until`] | the result of each subtask | the predicate |
-//! | [`shutdown_on_failure`] | the first failure, which the caller may throw | the first failure |
-//! | [`shutdown_on_success`] | the first success, or else the first failure | the first success |
+//!
+//! Loom's earlier names are aliases: `ShutdownOnFailure` of `await_all_successful`, and
+//! `ShutdownOnSuccess` of `any_successful`.
 //!
 //! Programs write other joiners by implementing [`Joiner`] and [`JoinerFor`].
 //!
@@ -60,25 +61,18 @@
 //! [`Thread::interrupt`](crate::thread::Thread::interrupt) lists the waits that an interrupt ends.
 //! The scope still waits for a subtask that ignores the interrupt.
 
-// `task_scope` is the scope as its owner sees it, `state` what the owner and the members share (the
-// running members and the cancellation), `member` a membership. `fork` and `platform` start the
-// threads of subtasks, which leave their results in a `packet`; `subtask` reads them. `joined` has
-// the proofs that a scope has been joined, `joiner` the traits of joiners, `joiners` the
-// implementations that come with the library, `keeper` the deadlines, `extent` those of
-// calls without a scope, and `tree` the list of all scopes.
+// `task_scope` is the scope as its owner sees it, `state` what owner and members share (the running
+// members and the cancellation). `fork` runs subtasks, `subtask` reads their results after the
+// join. `joiner` has the traits of joiners, `joiners` those that come with the library. `deadline`
+// watches the clock, also for calls without a scope, and `tree` lists all scopes.
 
 mod all;
 mod builder;
+mod deadline;
 mod error;
-mod extent;
 mod fork;
-mod joined;
 mod joiner;
 pub mod joiners;
-mod keeper;
-mod member;
-mod packet;
-mod platform;
 mod state;
 mod subtask;
 mod task_scope;
@@ -92,20 +86,19 @@ mod sealed {
 
 pub use all::{Tasks, all, any};
 pub use builder::Builder;
+pub use deadline::{deadline, with_deadline};
 pub use error::{Failure, JoinError};
-pub use extent::{deadline, with_deadline};
-pub use joined::{Ended, Joined, Unjoined};
 pub use joiner::{Completed, Joiner, JoinerFor};
-pub use joiners::all_successful::all_successful;
-pub use joiners::all_until::all_until;
-pub use joiners::any_successful::any_successful;
-pub use joiners::await_all::await_all;
-pub use joiners::await_all_successful::{AllOk, await_all_successful};
-pub use joiners::shutdown::{shutdown_on_failure, shutdown_on_success};
-/// Loom's names for two joiners of its `StructuredTaskScope`.
+pub use joiners::{
+    AllOk, all_successful, all_until, any_successful, await_all, await_all_successful,
+};
+/// Loom's names, of JDK 19 to 24, for two of the joiners.
 #[doc(no_inline)]
-pub use joiners::{ShutdownOnFailure, ShutdownOnSuccess};
-pub use subtask::{State, Subtask, SubtaskError};
+pub use joiners::{
+    AnySuccessful as ShutdownOnSuccess, AwaitAllSuccessful as ShutdownOnFailure,
+    any_successful as shutdown_on_success, await_all_successful as shutdown_on_failure,
+};
+pub use subtask::{Ended, Joined, State, Subtask, SubtaskError, Unjoined};
 pub use task_scope::TaskScope;
 pub(crate) use tree::len as open;
 #[cfg(feature = "dump")]

@@ -16,24 +16,22 @@
 //! member counts itself out under the lock and does not touch the scope afterwards; the owner
 //! learns under the same lock that it was the last. So the frame outlives all its uses.
 
-use super::member::{Member, Who};
-use super::{extent, tree};
+use super::{deadline, tree};
 use crate::scoped_value::Bindings;
-use crate::thread::{Panic, ThreadId};
+use crate::thread::{Panic, Thread, ThreadId};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
-use pirn_rt::blocking::list::{Links, List};
+use pirn_rt::blocking::list::{Linked, Links, List};
 use pirn_rt::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use pirn_rt::local;
 use pirn_rt::lock::Lock;
 use pirn_rt::recorder::kinds;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::identity;
-use pirn_rt::vthread::recorded;
-use pirn_rt::vthread::summons;
+use pirn_rt::vthread::identity::{self, Platform};
 use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::{self, Core, recorded, summons};
 use std::io;
 use std::sync::Arc;
 
@@ -47,7 +45,7 @@ pub(crate) struct ScopeState {
     pub(super) id: u64,
     pub(super) name: Option<Arc<str>>,
     /// Outlives this state, which is on that thread's stack.
-    pub(super) owner: Who,
+    pub(super) owner: Owner,
     /// The scope in which this one was opened.
     parent: *const ScopeState,
     /// When the scope is cancelled at the latest.
@@ -70,7 +68,7 @@ pub(super) struct Inner {
     pub(super) interrupted: List<Member>,
     pub(super) running: usize,
     /// Whether a thread watches the clock for the scope.
-    keeper: bool,
+    watched: bool,
     waiting: Option<OwnerWait>,
     cause: Option<Cause>,
 }
@@ -89,7 +87,7 @@ unsafe impl Send for OwnerWait {}
 pub(super) enum Until {
     /// At most this many members run, or the scope is cancelled.
     Room(usize),
-    /// No member and no keeper uses the scope.
+    /// No member uses the scope, and no thread watches its clock.
     Unused,
 }
 
@@ -113,7 +111,7 @@ impl Inner {
     fn has_come(&self, what: Until, cancelled: bool) -> bool {
         match what {
             Until::Room(most) => self.running <= most || cancelled,
-            Until::Unused => self.running == 0 && !self.keeper,
+            Until::Unused => self.running == 0 && !self.watched,
         }
     }
 
@@ -146,17 +144,17 @@ impl ScopeState {
         ScopeState {
             id: identity::next_id(),
             name,
-            owner: Who::current(),
+            owner: Owner::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),
             // An inner scope never outlives the outer's deadline, or that of a call around it.
-            deadline: deadline.min(extent::in_force()),
+            deadline: deadline.min(deadline::in_force()),
             bindings: Bindings::current(),
             cancelled: AtomicBool::new(false),
             inner: Lock::new(Inner {
                 members: List::new(),
                 interrupted: List::new(),
                 running: 0,
-                keeper: false,
+                watched: false,
                 waiting: None,
                 cause: None,
             }),
@@ -200,55 +198,22 @@ impl ScopeState {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Adds a member that is about to run. Returns `false` if the scope is cancelled; then it must
-    /// not run.
+    /// Adds the member of `thread`, which is about to run. Returns `false` if the scope is
+    /// cancelled; then the thread must not run.
     ///
     /// # Safety
-    /// The member is this scope's, has entered none, and stays in its place until it has
-    /// [left](Self::leave).
-    pub(super) unsafe fn enter(&self, member: &Member) -> bool {
+    /// The member is this scope's, is `thread`'s, has entered no scope, and stays in its place
+    /// until it has [left](Self::leave).
+    pub(super) unsafe fn enter(&self, member: &Member, thread: NonNull<Core>) -> bool {
         let mut inner = self.inner.lock();
         if self.is_cancelled() {
             return false;
         }
+        member.thread.set(Some(thread));
         // SAFETY: the caller's contract.
         unsafe { inner.members.append(member) };
         inner.running += 1;
-        member.entered.set(true);
         true
-    }
-
-    /// Reserves the place of a thread that becomes a member once it runs, and counts it as running.
-    /// Returns `false` if the scope is cancelled.
-    pub(super) fn reserve_place(&self) -> bool {
-        let mut inner = self.inner.lock();
-        if self.is_cancelled() {
-            return false;
-        }
-        inner.running += 1;
-        true
-    }
-
-    /// Adds a member in a place that was [reserved](Self::reserve_place).
-    ///
-    /// # Safety
-    /// The same as for [`enter`](Self::enter).
-    pub(super) unsafe fn take_place(&self, member: &Member) {
-        let mut inner = self.inner.lock();
-        member.entered.set(true);
-        let cancelled = self.is_cancelled();
-        member.interrupted.set(cancelled);
-        let list = match cancelled {
-            true => &mut inner.interrupted,
-            false => &mut inner.members,
-        };
-        // SAFETY: the caller's contract.
-        unsafe { list.append(member) };
-    }
-
-    /// Gives up a [reserved](Self::reserve_place) place because the thread could not be started.
-    pub(super) fn give_up_place(&self) {
-        self.inner.lock().running -= 1;
     }
 
     /// Takes a member out of the scope, which may be gone when this returns.
@@ -282,13 +247,13 @@ impl ScopeState {
     }
 
     /// Records that a thread watches the clock.
-    pub(super) fn begin_keeping(&self) {
-        self.inner.lock().keeper = true;
+    pub(super) fn begin_watch(&self) {
+        self.inner.lock().watched = true;
     }
 
     /// Records that no thread watches the clock any more. The scope may be gone when this returns.
-    pub(super) fn end_keeping(&self) {
-        self.depart(|inner| inner.keeper = false);
+    pub(super) fn end_watch(&self) {
+        self.depart(|inner| inner.watched = false);
     }
 
     /// Returns what to say about a wait. A wait for all members is one that only they can end, or
@@ -344,7 +309,7 @@ impl ScopeState {
         // A platform thread goes on as soon as it is claimed, but the lock that the claimer holds
         // is on its stack: it waits until the claimer has unlocked. (A virtual thread is woken
         // after that.)
-        if outcome != Outcome::Ready || matches!(self.owner, Who::Platform(_)) {
+        if outcome != Outcome::Ready || matches!(self.owner, Owner::Platform(_)) {
             self.inner.lock().waiting = None;
         }
         outcome
@@ -415,11 +380,91 @@ impl ScopeState {
 /// Interrupts a member under the lock of its scope. The wakeup goes into `wakes`; if callbacks
 /// listen for interrupts of the thread, its id is returned so that the caller runs them.
 fn interrupt(member: &Member, wakes: &mut WakeList) -> Option<ThreadId> {
-    // SAFETY: the thread is alive as long as it is a member.
-    let thread = unsafe { member.who()?.thread() };
+    let thread = member.thread()?;
     let (wakeup, listened) = thread.begin_interrupt();
     if let Some(wakeup) = wakeup {
         wakes.push(wakeup);
     }
     listened.then(|| thread.id())
+}
+
+/// A subtask's place in the lists of its scope. It lies in the allocation of the subtask's thread.
+pub(super) struct Member {
+    links: Links<Member>,
+    scope: NonNull<ScopeState>,
+    /// The thread, once the member has entered the scope. Under the scope's lock.
+    thread: Cell<Option<NonNull<Core>>>,
+    /// Whether the member has been interrupted, and so is in the list of interrupted members. Under
+    /// the scope's lock.
+    interrupted: Cell<bool>,
+}
+
+impl Linked for Member {
+    fn links(&self) -> &Links<Member> {
+        &self.links
+    }
+}
+
+impl Member {
+    /// Returns a member of a scope that does not end before the member has [left](Self::leave).
+    pub(super) fn new(scope: &ScopeState) -> Member {
+        Member {
+            links: Links::new(),
+            scope: NonNull::from(scope),
+            thread: Cell::new(None),
+            interrupted: Cell::new(false),
+        }
+    }
+
+    /// Returns the member's record. Called under the scope's lock, with a member of its lists.
+    pub(super) fn core(&self) -> Option<&Core> {
+        // SAFETY: the thread does not end before it has left the scope, for which it needs the
+        // lock.
+        self.thread.get().map(|core| unsafe { core.as_ref() })
+    }
+
+    /// Returns a handle to the member's thread. Called as [`core`](Self::core) is.
+    pub(super) fn thread(&self) -> Option<Thread> {
+        self.core().map(|core| Thread::from_virtual(core.to_ref()))
+    }
+
+    /// Leaves the scope, which may be gone when this returns, if the member has entered it.
+    ///
+    /// # Safety
+    /// Called once, by the member's thread at its end, or by the owner if it has not entered.
+    pub(super) unsafe fn leave(&self) {
+        if self.thread.get().is_some() {
+            // SAFETY: the scope waits for all members that have entered, and by our contract this
+            // one has not left it.
+            unsafe { self.scope.as_ref().leave(self) };
+        }
+    }
+}
+
+/// The thread that opened a scope, without a counted reference if it is a virtual one.
+pub(super) enum Owner {
+    Virtual(NonNull<Core>),
+    Platform(Arc<Platform>),
+}
+
+impl Owner {
+    /// Returns the running thread.
+    fn current() -> Owner {
+        match vthread::current() {
+            Some(core) => Owner::Virtual(core.as_ptr()),
+            None => Owner::Platform(Platform::current()),
+        }
+    }
+
+    /// Returns a handle to the thread.
+    ///
+    /// # Safety
+    /// The thread has not ended.
+    pub(super) unsafe fn thread(&self) -> Thread {
+        match self {
+            // SAFETY: the caller's contract.
+            Owner::Virtual(core) => Thread::from_virtual(unsafe { core.as_ref() }.to_ref()),
+            Owner::Platform(platform) => Thread::from_platform(Arc::clone(platform)),
+        }
+    }
 }

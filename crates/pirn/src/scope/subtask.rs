@@ -1,26 +1,16 @@
-//! Subtasks: the handle that a fork returns, and how results are read after the join.
+//! Subtasks: the handle that a fork returns, and the proofs of the join by which results are read.
 
-use super::packet::Packet;
-use super::{AllOk, Ended, Failure, Joined};
+use super::fork::Packet;
+use super::sealed::Sealed;
+use super::{AllOk, Failure, JoinError};
 use crate::thread::{Panic, Thread};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use pirn_rt::vthread::{ThreadRef, life};
 use std::error::Error;
-use std::sync::Arc;
 
 /// The state of a subtask.
-///
-/// # Examples
-/// ```
-/// pirn::scope(|s| {
-///     s.cancel();
-///     let subtask = s.fork(|| Err::<(), _>("not run"));
-///     assert_eq!(subtask.state(), pirn::scope::State::Unavailable);
-///     Ok(s.join()?.into_output())
-/// }).unwrap_err();
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -34,12 +24,6 @@ pub enum State {
 }
 
 /// Why a [`Subtask`] has no value.
-///
-/// # Examples
-/// ```
-/// let error = pirn::scope::SubtaskError::Failed("out of stock");
-/// assert_eq!(error.to_string(), "the subtask failed: out of stock");
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubtaskError<E> {
@@ -141,18 +125,10 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// ```
 pub struct Subtask<'scope, T, E> {
     index: usize,
-    /// Points into the memory that `keeps` keeps; `None` if the subtask was not started.
-    packet: Option<NonNull<Packet<T, E>>>,
-    keeps: Keeps<T, E>,
+    /// The thread, and the packet in its allocation, which the reference keeps; `None` if the
+    /// subtask was not started, or its result has been taken.
+    started: Option<(ThreadRef, NonNull<Packet<T, E>>)>,
     scope: PhantomData<&'scope mut &'scope ()>,
-}
-
-/// Keeps the packet of a subtask in its place.
-pub(super) enum Keeps<T, E> {
-    /// Not started.
-    Nothing,
-    Virtual(ThreadRef),
-    Platform(#[expect(dead_code, reason = "it keeps the packet")] Arc<Packet<T, E>>),
 }
 
 impl<'scope, T, E> Subtask<'scope, T, E> {
@@ -160,65 +136,45 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     pub(super) fn unavailable(index: usize) -> Subtask<'scope, T, E> {
         Subtask {
             index,
-            packet: None,
-            keeps: Keeps::Nothing,
+            started: None,
             scope: PhantomData,
         }
     }
 
-    /// Returns the subtask that leaves its result in `packet`, which `keeps` keeps in place.
+    /// Returns the subtask on `thread`, which leaves its result in `packet`.
     ///
     /// # Safety
-    /// `packet` is valid for as long as `keeps` exists.
+    /// `packet` is in the thread's allocation, and this is the only handle of the thread.
     pub(super) unsafe fn new(
         index: usize,
         packet: NonNull<Packet<T, E>>,
-        keeps: Keeps<T, E>,
+        thread: ThreadRef,
     ) -> Subtask<'scope, T, E> {
         Subtask {
             index,
-            packet: Some(packet),
-            keeps,
+            started: Some((thread, packet)),
             scope: PhantomData,
         }
     }
 
     fn packet(&self) -> Option<&Packet<T, E>> {
-        // SAFETY: `keeps` keeps the packet, by the contract of `new`.
-        self.packet.map(|packet| unsafe { packet.as_ref() })
+        // SAFETY: the reference beside it keeps the packet, by the contract of `new`.
+        let packet = |(_, packet): &(_, NonNull<_>)| unsafe { packet.as_ref() };
+        self.started.as_ref().map(packet)
     }
 
     /// Returns the number of the subtask, in the order of forks, from 0.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scope(|s| {
-    ///     let (first, second) = (s.fork(|| "1".parse::<u8>()), s.fork(|| "2".parse::<u8>()));
-    ///     assert_eq!((first.index(), second.index()), (0, 1));
-    ///     Ok(s.join()?.into_output())
-    /// }).unwrap();
-    /// ```
     pub fn index(&self) -> usize {
         self.index
     }
 
     /// Returns the state of the subtask, at any time. A running subtask is
     /// [`Unavailable`](State::Unavailable).
-    ///
-    /// # Examples
-    /// ```
-    /// let state = pirn::scope(|s| {
-    ///     let subtask = s.fork(|| "7".parse::<u8>());
-    ///     s.join()?;
-    ///     Ok(subtask.state())
-    /// });
-    /// assert_eq!(state.unwrap(), pirn::scope::State::Success);
-    /// ```
     pub fn state(&self) -> State {
         self.packet().map_or(State::Unavailable, Packet::state)
     }
 
-    /// Returns the thread if the subtask was started on a virtual one, for example to
+    /// Returns the thread if the subtask was started, for example to
     /// [interrupt](Thread::interrupt) this subtask alone.
     ///
     /// # Examples
@@ -231,25 +187,14 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     /// assert!(result.unwrap().is_err());
     /// ```
     pub fn thread(&self) -> Option<Thread> {
-        match &self.keeps {
-            Keeps::Virtual(thread) => Some(Thread::from_virtual(thread.clone())),
-            _ => None,
-        }
+        let (thread, _) = self.started.as_ref()?;
+        Some(Thread::from_virtual(thread.clone()))
     }
 
     /// Returns the value of the subtask, once all subtasks have succeeded.
     ///
     /// # Panics
     /// If it has no value all the same, because a custom joiner passes on the proof of another.
-    ///
-    /// # Examples
-    /// ```
-    /// let number = pirn::scope(|s| {
-    ///     let number = s.fork(|| "7".parse::<u8>());
-    ///     Ok(number.get(&s.join()?))
-    /// });
-    /// assert_eq!(number.unwrap(), 7);
-    /// ```
     #[track_caller]
     pub fn get(self, joined: &Joined<'scope, AllOk>) -> T {
         match self.result(joined) {
@@ -262,28 +207,16 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     ///
     /// # Errors
     /// The reason for which it has no value.
-    ///
-    /// # Examples
-    /// ```
-    /// let number = pirn::scope::with(pirn::scope::await_all(), |s| {
-    ///     let number = s.fork(|| "seven".parse::<u8>());
-    ///     Ok(number.result(&s.join()?))
-    /// });
-    /// assert!(number.unwrap().is_err());
-    /// ```
     pub fn result(mut self, ended: &impl Ended<'scope>) -> Result<T, SubtaskError<E>> {
         let _ = ended;
-        let Some(packet) = self.packet() else {
+        if self.state() == State::Unavailable {
+            return Err(SubtaskError::Unavailable); // The destructor detaches the thread.
+        }
+        let Some((_keeps_packet, packet)) = self.started.take() else {
             return Err(SubtaskError::Unavailable);
         };
-        if packet.state() == State::Unavailable {
-            return Err(SubtaskError::Unavailable);
-        }
         // SAFETY: this is the handle, and the state was seen.
-        let result = unsafe { packet.take() };
-        // Nothing is left for the destructor.
-        self.packet = None;
-        self.keeps = Keeps::Nothing;
+        let result = unsafe { packet.as_ref().take() };
         match result {
             Some(result) => result.map_err(SubtaskError::from),
             None => Err(SubtaskError::Taken),
@@ -316,7 +249,7 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
 
 impl<T, E> Drop for Subtask<'_, T, E> {
     fn drop(&mut self) {
-        if let Keeps::Virtual(thread) = &self.keeps {
+        if let Some((thread, _)) = &self.started {
             // The second of the two drops the result: we, or the thread at its end.
             life::detach(thread);
         }
@@ -330,5 +263,84 @@ impl<T, E> fmt::Debug for Subtask<'_, T, E> {
             .field("state", &self.state())
             .field("thread", &self.thread())
             .finish()
+    }
+}
+
+/// The proof that a scope has been joined.
+pub trait Ended<'scope>: Sealed {}
+
+impl<O> Sealed for Joined<'_, O> {}
+impl<'scope, O> Ended<'scope> for Joined<'scope, O> {}
+impl<E> Sealed for Unjoined<'_, E> {}
+impl<'scope, E> Ended<'scope> for Unjoined<'scope, E> {}
+
+/// A scope that has been joined, with the result of its joiner.
+#[derive(Debug)]
+pub struct Joined<'scope, O> {
+    output: O,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope, O> Joined<'scope, O> {
+    pub(super) fn new(output: O) -> Joined<'scope, O> {
+        Joined {
+            output,
+            scope: PhantomData,
+        }
+    }
+
+    /// Returns a reference to the joiner's result.
+    pub fn output(&self) -> &O {
+        &self.output
+    }
+
+    /// Returns the joiner's result.
+    pub fn into_output(self) -> O {
+        self.output
+    }
+}
+
+/// A scope whose join failed. The [results](super::Subtask::result) of its subtasks can still be
+/// read.
+///
+/// `?` converts it to the [`JoinError`].
+///
+/// # Examples
+/// ```
+/// let result = pirn::scope(|s| {
+///     let order = s.fork(|| Err::<(), _>("out of stock"));
+///     Ok(order.result(&s.join().unwrap_err()))
+/// });
+/// let taken = pirn::scope::SubtaskError::<&str>::Taken; // by the joiner: it is the error of the join
+/// assert_eq!(result.unwrap().unwrap_err().to_string(), taken.to_string());
+/// ```
+#[derive(Debug)]
+pub struct Unjoined<'scope, E> {
+    error: JoinError<E>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope, E> Unjoined<'scope, E> {
+    pub(super) fn new(error: JoinError<E>) -> Unjoined<'scope, E> {
+        Unjoined {
+            error,
+            scope: PhantomData,
+        }
+    }
+
+    /// Returns a reference to the error of the join.
+    pub fn error(&self) -> &JoinError<E> {
+        &self.error
+    }
+
+    /// Returns the error of the join.
+    pub fn into_error(self) -> JoinError<E> {
+        self.error
+    }
+}
+
+impl<E> From<Unjoined<'_, E>> for JoinError<E> {
+    fn from(unjoined: Unjoined<'_, E>) -> JoinError<E> {
+        unjoined.error
     }
 }

@@ -1,11 +1,10 @@
 //! The scope as its owner sees it.
 
+use super::deadline::ScopeDeadline;
 use super::fork;
-use super::keeper::Keeper;
-use super::platform;
 use super::state::{Cause, ScopeState, Until};
 use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined};
-use crate::thread::Threads;
+use crate::thread::Builder;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
@@ -22,11 +21,10 @@ use std::time::Instant;
 pub(super) struct Frame<J> {
     pub(super) state: ScopeState,
     pub(super) joiner: J,
-    pub(super) threads: Threads,
+    pub(super) threads: Builder,
     /// The number of subtasks that may run at once.
     pub(super) limit: usize,
-    /// Watches the clock for the scope.
-    pub(super) keeper: Keeper,
+    pub(super) deadline: ScopeDeadline,
 }
 
 /// What only the owner uses.
@@ -117,7 +115,7 @@ where
     let body = || {
         // SAFETY: the frame outlives this call, which calls `end` below. (It does not if the owner
         // was alone at the join; then there was no deadline.)
-        unsafe { frame.keeper.begin(state, place) }?;
+        unsafe { frame.deadline.begin(state, place) }?;
         f(TaskScope {
             frame: NonNull::from(frame),
             owner: &owner,
@@ -129,7 +127,7 @@ where
     let result = state.known(|| {
         let result = catch_unwind(AssertUnwindSafe(body));
         if !owner.alone.get() {
-            frame.keeper.end(state);
+            frame.deadline.end(state);
             state.wait(Until::Unused, Deadline::NEVER, None); // Not interruptible.
         }
         result
@@ -216,10 +214,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         if state.is_cancelled() {
             return Subtask::unavailable(index);
         }
-        let forked = match &frame.threads {
-            Threads::Virtual(builder) => fork::fork(builder, place, frame, index, f),
-            Threads::Platform(threads) => platform::fork(threads, frame, index, f),
-        };
+        let forked = fork::fork(&frame.threads, place, frame, index, f);
         forked.unwrap_or_else(|error| {
             state.cancel(Cause::Fork(error), None);
             Subtask::unavailable(index)

@@ -1,7 +1,6 @@
 //! All open scopes and their members, for people and for dumps.
 
-use super::member::Member;
-use super::state::ScopeState;
+use super::state::{Member, ScopeState};
 use crate::thread::{Thread, ThreadId};
 use core::fmt;
 use core::num::NonZeroU64;
@@ -187,10 +186,7 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
         return Err(inner.running);
     }
     for list in [&inner.members, &inner.interrupted] {
-        for who in list.iter().filter_map(Member::who) {
-            // SAFETY: the thread is alive as long as it is a member.
-            threads.push(unsafe { who.thread() });
-        }
+        threads.extend(list.iter().filter_map(Member::thread));
     }
     Ok(())
 }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Configures virtual threads before they are spawned.
 ///
+/// A clone spawns another thread with the same configuration.
+///
 /// # Examples
 /// ```
 /// use pirn::thread;
@@ -39,14 +41,6 @@ pub struct Builder {
 
 impl Builder {
     /// Returns a builder of unnamed threads with the default stack size and scheduler.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// let handle = thread::Builder::new().spawn(|| thread::current().name().is_none())?;
-    /// assert!(handle.join().unwrap());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     #[inline]
     pub fn new() -> Builder {
         Builder::default()
@@ -66,14 +60,14 @@ impl Builder {
         self
     }
 
-    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which this
-    /// builder, its clones, or its [`factory`](Self::factory) spawn them.
+    /// Names threads `{prefix}{start}`, `{prefix}{start + 1}`, … in the order in which this builder
+    /// and its clones spawn them.
     ///
     /// # Examples
     /// ```
-    /// let factory = pirn::thread::Builder::new().name_counter("worker-", 1).factory();
-    /// let first = factory.spawn(|| ())?;
-    /// let second = factory.spawn(|| ())?;
+    /// let workers = pirn::thread::Builder::new().name_counter("worker-", 1);
+    /// let first = workers.clone().spawn(|| ())?;
+    /// let second = workers.spawn(|| ())?;
     /// assert_eq!(first.thread().name(), Some("worker-1"));
     /// assert_eq!(second.thread().name(), Some("worker-2"));
     /// # Ok::<(), std::io::Error>(())
@@ -131,20 +125,6 @@ impl Builder {
     pub fn scheduler(mut self, scheduler: Arc<dyn Scheduler>) -> Builder {
         self.scheduler = Some(Arc::new(UsersScheduler(scheduler)));
         self
-    }
-
-    /// Returns a factory of threads with this configuration.
-    ///
-    /// # Examples
-    /// ```
-    /// let factory = pirn::thread::Builder::new().name("worker".into()).factory();
-    /// for _ in 0..2 {
-    ///     assert_eq!(factory.spawn(|| ())?.thread().name(), Some("worker"));
-    /// }
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn factory(self) -> Factory {
-        Factory(self)
     }
 
     /// Spawns a virtual thread.
@@ -284,77 +264,5 @@ impl fmt::Debug for Builder {
             .field("stack_size", &self.stack_size)
             .field("scheduler", &self.scheduler.as_ref().map(|_| "custom"))
             .finish()
-    }
-}
-
-/// Makes threads with the same configuration. See [`Builder::factory`].
-///
-/// A [`Builder`] is consumed by the thread that it spawns, and can still be changed. Pass a factory
-/// to code that makes threads but must not decide how.
-///
-/// # Examples
-/// A server that is told how to make its threads:
-/// ```
-/// use pirn::thread::{Builder, Factory};
-///
-/// fn serve(requests: &[&'static str], threads: &Factory) -> std::io::Result<()> {
-///     for request in requests {
-///         threads.spawn(|| request.len())?;
-///     }
-///     Ok(())
-/// }
-/// serve(&["get", "put"], &Builder::new().name_counter("request-", 1).factory())?;
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Factory(Builder);
-
-impl Factory {
-    /// Spawns a virtual thread.
-    ///
-    /// # Errors
-    /// The same as for [`Builder::spawn`].
-    ///
-    /// # Examples
-    /// ```
-    /// let factory = pirn::thread::Builder::new().stack_size(32 << 10).factory();
-    /// assert_eq!(factory.spawn(|| 1)?.join().unwrap(), 1);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn spawn<F, T>(&self, f: F) -> io::Result<JoinHandle<T>>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.0.clone().spawn(f)
-    }
-
-    /// Spawns a virtual thread in a scope.
-    ///
-    /// # Errors
-    /// The same as for [`Builder::spawn`].
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// let factory = thread::Builder::new().name_counter("worker-", 1).factory();
-    /// let words = ["warp", "weft!"];
-    /// let lengths = thread::scope(|s| {
-    ///     words.each_ref().map(|word| factory.spawn_scoped(s, || word.len()).unwrap().join().unwrap())
-    /// });
-    /// assert_eq!(lengths, [4, 5]);
-    /// ```
-    #[track_caller]
-    pub fn spawn_scoped<'scope, F, T>(
-        &self,
-        scope: &'scope Scope<'scope, '_>,
-        f: F,
-    ) -> io::Result<ScopedJoinHandle<'scope, T>>
-    where
-        F: FnOnce() -> T + Send + 'scope,
-        T: Send + 'scope,
-    {
-        self.0.clone().spawn_scoped(scope, f)
     }
 }

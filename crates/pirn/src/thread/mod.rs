@@ -32,11 +32,10 @@ pub(crate) mod scheduler;
 pub(crate) mod scoped;
 #[cfg(feature = "macros")]
 pub(crate) mod std_start;
-mod threads;
 pub(crate) mod working_for;
 
 pub use crate::panic::Panic;
-pub use builder::{Builder, Factory};
+pub use builder::Builder;
 pub use identity::{Thread, ThreadId, current};
 pub use interrupt::{
     Interrupted, is_interrupt, is_interrupted, park_interruptible, park_timeout_interruptible,
@@ -50,7 +49,6 @@ pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now}
 pub use parker::Parker;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
-pub use threads::{PlatformThreads, Threads};
 pub use working_for::working_for;
 
 /// Spawns a virtual thread.

@@ -18,7 +18,7 @@ pub(super) enum Names {
 
 impl Names {
     /// Returns names that consist of `prefix` and a number, from `start` on.
-    pub(crate) fn counter(prefix: String, start: u64) -> Names {
+    pub(super) fn counter(prefix: String, start: u64) -> Names {
         Names::Counter(Arc::new((prefix, AtomicU64::new(start))))
     }
 
@@ -27,7 +27,7 @@ impl Names {
     /// Not for scopes and executors: their forks report failures, so they use the error of
     /// [`next`](Self::next).
     #[inline]
-    pub(crate) fn assert_valid(&self) {
+    pub(super) fn assert_valid(&self) {
         let name = match self {
             Names::None => return,
             Names::Fixed(name) => name,
@@ -43,7 +43,7 @@ impl Names {
     ///
     /// # Errors
     /// `InvalidInput`: it contains a NUL byte.
-    pub(crate) fn next(&self) -> io::Result<Option<String>> {
+    pub(super) fn next(&self) -> io::Result<Option<String>> {
         match self {
             Names::None => Ok(None),
             Names::Fixed(name) => checked(name.clone()).map(Some),
@@ -57,7 +57,7 @@ impl Names {
     }
 
     /// Returns the part that all names have in common, for `Debug`.
-    pub(crate) fn pattern(&self) -> Option<String> {
+    pub(super) fn pattern(&self) -> Option<String> {
         match self {
             Names::None => None,
             Names::Fixed(name) => Some(name.clone()),

@@ -6,7 +6,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use pirn::executor::{SubmitError, Task, ThreadPerTask};
-use pirn::thread::PlatformThreads;
 use pirn::thread::{self, Thread};
 
 use crate::common::on_virtual;
@@ -14,14 +13,11 @@ use crate::common::on_virtual;
 /// Longer than any test.
 pub const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// Runs `body` with executors of both kinds, each on threads of both kinds.
+/// Runs `body` with an executor on threads of both kinds.
 pub fn each_kind(body: fn(ThreadPerTask)) {
-    let platform = || ThreadPerTask::with(PlatformThreads::new());
-    for make in [ThreadPerTask::new, platform] {
-        body(make());
-        assert!(!thread::take_interrupt());
-        on_virtual(move || body(make()));
-    }
+    body(ThreadPerTask::new());
+    assert!(!thread::take_interrupt());
+    on_virtual(move || body(ThreadPerTask::new()));
 }
 
 /// Sleeps until the running thread is interrupted. Tells `here` when it begins and when it ends.

@@ -13,7 +13,6 @@ use crate::common::{child, on_virtual, watched};
 use crate::fixture::{LONG, each_kind, interrupt_me_soon, sleeper, stubborn};
 use pirn::executor::{SubmitError, Task, TaskError, ThreadPerTask};
 use pirn::thread;
-use pirn::thread::{PlatformThreads, Threads};
 
 const fn can_be_shared<T: Send + Sync>() {}
 const _: () = can_be_shared::<ThreadPerTask>();
@@ -111,22 +110,12 @@ fn each_task_has_a_thread_of_its_own() {
 
 #[watched]
 fn threads_are_as_asked_for() {
-    let virtually: Threads = thread::Builder::new().name_counter("weft-", 1).into();
-    let platform: Threads = PlatformThreads::new()
-        .name_counter("weft-", 1)
-        .stack_size(128 << 10)
-        .into();
-    for (threads, is_virtual) in [(virtually, true), (platform, false)] {
-        let executor = ThreadPerTask::with(threads);
-        for name in ["weft-1", "weft-2"] {
-            let task = executor.submit(|| {
-                let name = thread::current().name().map(str::to_owned);
-                (name, thread::current().is_virtual())
-            });
-            let task = task.unwrap();
-            assert_eq!(task.thread().name(), Some(name));
-            assert_eq!(task.join().unwrap(), (Some(name.into()), is_virtual));
-        }
+    let executor = ThreadPerTask::with(thread::Builder::new().name_counter("weft-", 1));
+    for name in ["weft-1", "weft-2"] {
+        let task = executor.submit(|| thread::current().name().map(str::to_owned));
+        let task = task.unwrap();
+        assert_eq!(task.thread().name(), Some(name));
+        assert_eq!(task.join().unwrap().as_deref(), Some(name));
     }
 }
 
@@ -134,7 +123,7 @@ fn threads_are_as_asked_for() {
 fn a_thread_that_cannot_be_made_is_an_error() {
     for executor in [
         ThreadPerTask::with(thread::Builder::new().stack_size(2 << 30)),
-        ThreadPerTask::with(PlatformThreads::new().name_counter("a\0b", 0)),
+        ThreadPerTask::with(thread::Builder::new().name_counter("a\0b", 0)),
     ] {
         let (dropped, drops) = mpsc::channel::<()>();
         match executor.submit(move || dropped.send(())) {

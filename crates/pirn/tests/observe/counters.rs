@@ -271,8 +271,8 @@ fn threads_with_a_scheduler_of_the_program_are_counted_as_well() {
     child::isolated(&[], || {
         let (sender, receiver) = mpsc::channel();
         let builder = thread::Builder::new().scheduler(Arc::new(ToReceiver(Mutex::new(sender))));
-        let factory = builder.factory();
-        let spawned = Vec::from_iter((0..3).map(|_| factory.spawn(thread::park).unwrap()));
+        let spawned = (0..3).map(|_| builder.clone().spawn(thread::park).unwrap());
+        let spawned = Vec::from_iter(spawned);
         assert_eq!(pirn::metrics().threads.new, 3);
         receiver.recv().unwrap().run();
         receiver.recv().unwrap().run();

@@ -51,7 +51,7 @@ fn first<'a, T: Sync>(all: &'a [T], fits: &(impl Fn(&T) -> bool + Sync)) -> Opti
 
 #[watched]
 fn borrows_from_the_owners_callers() {
-    everywhere(|_| {
+    everywhere(|| {
         let text = String::from("weft");
         assert_eq!(length::<io::Error>(&text).unwrap(), 4);
         assert_eq!(length::<Oops>(&text).unwrap(), 4);
@@ -68,11 +68,11 @@ fn borrows_from_the_owners_callers() {
 
 #[watched]
 fn borrows_from_the_owner() {
-    everywhere(|kind| {
+    everywhere(|| {
         let words = ["warp".to_string(), "weft".to_string()];
         let mut count = 0;
         let mut list = Vec::new();
-        let longest = kind.scope().open::<Oops, _, _>(|s| {
+        let longest = Builder::new().open::<Oops, _, _>(|s| {
             s.fork(|| {
                 list.push("mutably"); // each by one
                 Ok(())
@@ -109,10 +109,10 @@ fn mutable_parts_of_one_array() {
 
 #[watched]
 fn the_closure_of_the_scope_may_consume_and_borrow() {
-    everywhere(|kind| {
+    everywhere(|| {
         let owned = String::from("owned");
         let mut borrowed = String::from("borrowed");
-        let result = kind.scope().open(|s| {
+        let result = Builder::new().open(|s| {
             let owned = owned; // moved in, and so dropped before subtasks have ended: not theirs to borrow
             let length = s.fork({
                 let copy = owned.clone();

@@ -7,14 +7,14 @@ use std::sync::{Barrier, mpsc};
 
 use crate::common::{Rng, watched};
 use crate::fixture::*;
-use pirn::scope::{self, JoinError, State, SubtaskError};
+use pirn::scope::{self, Builder, JoinError, State, SubtaskError};
 use pirn::thread;
 
 #[watched]
 fn nothing_is_started_after_a_cancellation() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
-        let completed = kind.scope().open_with(CancelOnFirst::default(), |s| {
+        let completed = Builder::new().open_with(CancelOnFirst::default(), |s| {
             let first = s.fork(|| Ok("foo"));
             until(|| s.is_cancelled());
             let token = drops.token();
@@ -45,9 +45,9 @@ fn nothing_is_started_after_a_cancellation() {
 
 #[watched]
 fn a_cancellation_interrupts_those_that_run_and_wakes_the_join() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let completed = kind.scope().open_with(CancelOnFirst::default(), |s| {
+        let completed = Builder::new().open_with(CancelOnFirst::default(), |s| {
             // More than are interrupted at once.
             let endless: Vec<_> = (0..70)
                 .map(|_| s.fork(|| counted_forever::<()>(&begun, &interrupted)))
@@ -65,8 +65,8 @@ fn a_cancellation_interrupts_those_that_run_and_wakes_the_join() {
 
 #[watched]
 fn the_owner_can_cancel() {
-    everywhere(|kind| {
-        let result = kind.scope().open(|s| {
+    everywhere(|| {
+        let result = Builder::new().open(|s| {
             let endless = s.fork(forever::<()>);
             s.cancel();
             s.cancel();
@@ -82,8 +82,8 @@ fn the_owner_can_cancel() {
 
 #[watched]
 fn the_first_reason_counts() {
-    everywhere(|kind| {
-        let result = kind.scope().open(|s| {
+    everywhere(|| {
+        let result = Builder::new().open(|s| {
             s.fork(|| Err::<(), _>("first"));
             until(|| s.is_cancelled());
             s.cancel();
@@ -101,11 +101,11 @@ fn the_first_reason_counts() {
 
 #[watched]
 fn late_finishers_stay_unavailable_and_the_joiner_is_not_told() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (finished, drops) = (AtomicBool::new(false), Drops::default());
         let (drops, joined) = (&drops, Barrier::new(2));
         let begun = AtomicBool::new(false);
-        let completed = kind.scope().open_with(CancelOnFirst::default(), |s| {
+        let completed = Builder::new().open_with(CancelOnFirst::default(), |s| {
             let late = s.fork(|| {
                 begun.store(true, SeqCst);
                 joined.wait(); // whatever happens
@@ -137,7 +137,7 @@ fn late_finishers_stay_unavailable_and_the_joiner_is_not_told() {
 
 #[watched]
 fn the_canceller_is_not_interrupted() {
-    everywhere(|kind| {
+    everywhere(|| {
         let flag = AtomicBool::new(true);
         /// Asks when its subtask is over.
         struct Ask<'a>(&'a AtomicBool);
@@ -146,7 +146,7 @@ fn the_canceller_is_not_interrupted() {
                 self.0.store(thread::is_interrupted(), SeqCst);
             }
         }
-        kind.scope()
+        Builder::new()
             .open_with(CancelOnFirst::default(), |s| {
                 // Nobody else drops its value when it ends.
                 drop(s.fork(|| {
@@ -239,34 +239,10 @@ fn blocked_in_std_sleep_and_park() {
 }
 
 #[watched]
-fn blocked_on_a_platform_thread() {
-    both(|| {
-        for park in [false, true] {
-            let begun = AtomicBool::new(false);
-            let result = Kind::Platform.scope().open(|s| {
-                s.fork(|| {
-                    begun.store(true, SeqCst);
-                    let result = match park {
-                        true => thread::park_interruptible(),
-                        false => thread::sleep_interruptible(FOREVER),
-                    };
-                    result.map_err(|_| "interrupted")
-                });
-                until(|| begun.load(SeqCst));
-                s.fork(|| Err::<(), _>("failed"));
-                s.join()?;
-                Ok(())
-            });
-            assert!(matches!(result, Err(JoinError::Failed("failed"))));
-        }
-    });
-}
-
-#[watched]
 fn a_subtask_that_finds_itself_interrupted_may_go_on() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (here, heard) = mpsc::channel();
-        let result = kind.scope().open(|s| {
+        let result = Builder::new().open(|s| {
             s.fork(move || {
                 forever::<()>().unwrap_err();
                 assert!(thread::take_interrupt()); // from here on it can wait again
@@ -289,13 +265,13 @@ fn a_subtask_that_finds_itself_interrupted_may_go_on() {
 
 #[watched]
 fn cancelled_in_the_middle_of_many_forks() {
-    everywhere(|kind| {
+    everywhere(|| {
         let mut rng = Rng::new(7);
         for _ in 0..50 {
             let (before, after) = (rng.below(20) as usize, rng.below(20) as usize);
             let drops = Drops::default();
             let drops = &drops;
-            let completed = kind.scope().open_with(CancelOnFirst::default(), |s| {
+            let completed = Builder::new().open_with(CancelOnFirst::default(), |s| {
                 let endless = |token| {
                     s.fork(move || {
                         let _token = token;
@@ -320,10 +296,10 @@ fn cancelled_in_the_middle_of_many_forks() {
 
 #[watched]
 fn cancellations_from_many_sides_at_once() {
-    everywhere(|kind| {
+    everywhere(|| {
         for _ in 0..20 {
             let start = Barrier::new(9);
-            let result = kind.scope().open_with(scope::any_successful(), |s| {
+            let result = Builder::new().open_with(scope::any_successful(), |s| {
                 for i in 0..8 {
                     let start = &start;
                     s.fork(move || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{Completed, JoinError, Joiner, JoinerFor, State};
+use pirn::scope::{Builder, Completed, JoinError, Joiner, JoinerFor, State};
 use pirn::thread::{self, ThreadId};
 
 /// Where a joiner panics.
@@ -62,11 +62,11 @@ impl<T> JoinerFor<T> for Panicking {
 
 #[watched]
 fn a_panic_in_on_fork_is_the_owners() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let drops = Drops::default();
         let message = panic_of(|| {
-            kind.scope().open_with(Panicking(At::Fork), |s| {
+            Builder::new().open_with(Panicking(At::Fork), |s| {
                 s.fork(|| counted_forever::<()>(&begun, &interrupted));
                 until(|| begun.load(SeqCst) == 1);
                 let token = drops.token();
@@ -87,10 +87,10 @@ fn a_panic_in_on_fork_is_the_owners() {
 
 #[watched]
 fn a_panic_in_on_complete_fails_the_join() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
         let drops = &drops;
-        let result = kind.scope().open_with(Panicking(At::Complete), |s| {
+        let result = Builder::new().open_with(Panicking(At::Complete), |s| {
             let endless = s.fork(forever::<()>);
             let done = s.fork(|| Ok(drops.token()));
             let unjoined = s.join().unwrap_err();
@@ -110,11 +110,11 @@ fn a_panic_in_on_complete_fails_the_join() {
 
 #[watched]
 fn a_panic_in_result_is_the_owners() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
         let drops = &drops;
         let message = panic_of(|| {
-            kind.scope().open_with(Panicking(At::Result), |s| {
+            Builder::new().open_with(Panicking(At::Result), |s| {
                 let _kept = s.fork(|| Ok(drops.token()));
                 s.join()?;
                 Ok(())
@@ -127,8 +127,8 @@ fn a_panic_in_result_is_the_owners() {
 
 #[watched]
 fn timed_out_is_asked_instead_of_result() {
-    everywhere(|kind| {
-        let timeout = || kind.scope().timeout(Duration::from_millis(1));
+    everywhere(|| {
+        let timeout = || Builder::new().timeout(Duration::from_millis(1));
         let output = timeout().open_with(Panicking(At::Result), |s| {
             s.fork(forever::<()>);
             Ok(s.join()?.into_output())
@@ -142,7 +142,7 @@ fn timed_out_is_asked_instead_of_result() {
         });
         assert_eq!(message, "the joiner panics at TimeOut");
         // It is not called without need.
-        let output = kind.scope().open_with(Panicking(At::Nowhere), |s| {
+        let output = Builder::new().open_with(Panicking(At::Nowhere), |s| {
             s.fork(|| Ok(()));
             Ok(s.join()?.into_output())
         });
@@ -177,10 +177,10 @@ impl<T> JoinerFor<T> for CancelOnFork {
 
 #[watched]
 fn on_fork_can_cancel() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let drops = Drops::default();
-        let result = kind.scope().open_with(CancelOnFork(1), |s| {
+        let result = Builder::new().open_with(CancelOnFork(1), |s| {
             let before = s.fork(|| counted_forever::<()>(&begun, &interrupted));
             until(|| begun.load(SeqCst) == 1);
             assert!(!s.is_cancelled());
@@ -238,9 +238,9 @@ impl JoinerFor<ThreadId> for Notes {
 
 #[watched]
 fn what_a_joiner_is_told_and_where() {
-    everywhere(|kind| {
+    everywhere(|| {
         let me = thread::current().id();
-        let notes = kind.scope().open_with(Notes::default(), |s| {
+        let notes = Builder::new().open_with(Notes::default(), |s| {
             let first = s.fork(|| Ok(thread::current().id()));
             until_done(&first);
             let second = s.fork(|| Ok(thread::current().id()));
@@ -281,15 +281,15 @@ impl<T> JoinerFor<T> for OfFewWords {
 
 #[watched]
 fn a_joiner_of_few_words() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(OfFewWords, |s| {
+    everywhere(|| {
+        let result = Builder::new().open_with(OfFewWords, |s| {
             let fine = s.fork(|| Ok(1));
             let unjoined = s.join().unwrap_err();
             assert_eq!(fine.result(&unjoined).unwrap(), 1);
             Err::<(), _>(unjoined.into())
         });
         assert!(matches!(result, Err(JoinError::Failed("by the joiner"))));
-        let timeout = kind.scope().timeout(Duration::ZERO);
+        let timeout = Builder::new().timeout(Duration::ZERO);
         let result = timeout.open_with(OfFewWords, |s| {
             s.join()?;
             Ok(())
@@ -320,10 +320,10 @@ impl<T: Send> JoinerFor<T> for Greedy {
 
 #[watched]
 fn a_result_is_taken_once() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
         let drops = &drops;
-        let result = kind.scope().open_with(Greedy, |s| {
+        let result = Builder::new().open_with(Greedy, |s| {
             s.fork(|| Ok(drops.token()));
             s.join()?;
             Ok(())

@@ -47,29 +47,29 @@ fn does_not_time_out(builder: Builder) {
 
 #[watched]
 fn the_timeout_comes_first() {
-    everywhere(|kind| {
+    everywhere(|| {
         let start = Instant::now();
-        times_out(kind.scope().timeout(SOON));
-        times_out(kind.scope().deadline(Instant::now() + SOON));
+        times_out(Builder::new().timeout(SOON));
+        times_out(Builder::new().deadline(Instant::now() + SOON));
         assert!(start.elapsed() >= 2 * SOON);
     });
 }
 
 #[watched]
 fn of_timeout_and_deadline_the_earlier_holds() {
-    everywhere(|kind| {
+    everywhere(|| {
         let now = Instant::now();
-        times_out(kind.scope().timeout(SOON).deadline(now + FOREVER));
-        times_out(kind.scope().timeout(FOREVER).deadline(now + SOON));
-        times_out(kind.scope().timeout(Duration::MAX).deadline(now + SOON));
+        times_out(Builder::new().timeout(SOON).deadline(now + FOREVER));
+        times_out(Builder::new().timeout(FOREVER).deadline(now + SOON));
+        times_out(Builder::new().timeout(Duration::MAX).deadline(now + SOON));
     });
 }
 
 #[watched]
 fn the_subtasks_come_first() {
-    everywhere(|kind| {
+    everywhere(|| {
         for timeout in [FOREVER, Duration::MAX, Duration::from_nanos(u64::MAX)] {
-            does_not_time_out(kind.scope().timeout(timeout));
+            does_not_time_out(Builder::new().timeout(timeout));
         }
         // The latest time that `Instant` can express.
         let (mut far, mut step) = (Instant::now(), Duration::from_secs(1 << 62));
@@ -77,18 +77,18 @@ fn the_subtasks_come_first() {
             far = far.checked_add(step).unwrap_or(far);
             step /= 2;
         }
-        does_not_time_out(kind.scope().deadline(far));
+        does_not_time_out(Builder::new().deadline(far));
     });
 }
 
 #[watched]
 fn the_time_is_up_before_the_scope_is_open() {
-    everywhere(|kind| {
+    everywhere(|| {
         let past = Instant::now();
         while Instant::now() == past {}
         for builder in [
-            kind.scope().timeout(Duration::ZERO),
-            kind.scope().deadline(past),
+            Builder::new().timeout(Duration::ZERO),
+            Builder::new().deadline(past),
         ] {
             let result = builder.open::<Oops, _, _>(|s| {
                 assert!(s.is_cancelled());
@@ -104,8 +104,8 @@ fn the_time_is_up_before_the_scope_is_open() {
 
 #[watched]
 fn the_time_is_up_before_the_join() {
-    everywhere(|kind| {
-        let result = kind.scope().timeout(SOON).open::<Oops, _, _>(|s| {
+    everywhere(|| {
+        let result = Builder::new().timeout(SOON).open::<Oops, _, _>(|s| {
             let done = s.fork(|| Ok(7));
             until(|| s.is_cancelled());
             let late = s.fork(|| Ok(8));
@@ -124,8 +124,8 @@ fn the_time_is_up_before_the_join() {
 
 #[watched]
 fn the_time_is_up_after_the_join() {
-    everywhere(|kind| {
-        let value = kind.scope().timeout(SOON).open::<Oops, _, _>(|s| {
+    everywhere(|| {
+        let value = Builder::new().timeout(SOON).open::<Oops, _, _>(|s| {
             let subtask = s.fork(|| Ok(7));
             match s.join() {
                 Ok(all) => {
@@ -141,9 +141,9 @@ fn the_time_is_up_after_the_join() {
 
 #[watched]
 fn the_timeout_interrupts_while_the_owner_does_something_else() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let result = kind.scope().timeout(SOON).open(|s| {
+        let result = Builder::new().timeout(SOON).open(|s| {
             for _ in 0..40 {
                 s.fork(|| counted_forever::<()>(&begun, &interrupted));
             }
@@ -159,8 +159,8 @@ fn the_timeout_interrupts_while_the_owner_does_something_else() {
 
 #[watched]
 fn what_is_there_when_the_time_is_up() {
-    everywhere(|kind| {
-        let timeout = || kind.scope().timeout(Duration::from_millis(20));
+    everywhere(|| {
+        let timeout = || Builder::new().timeout(Duration::from_millis(20));
         let result = timeout().open(|s| {
             let quick = s.fork(|| Ok("quick"));
             let slow = s.fork(forever::<()>);
@@ -194,32 +194,32 @@ fn what_is_there_when_the_time_is_up() {
 
 #[watched]
 fn every_other_joiner_fails_when_the_time_is_up() {
-    fn joined<J>(kind: Kind, joiner: J)
+    fn joined<J>(joiner: J)
     where
         J: scope::JoinerFor<u32, Error = Oops>,
     {
-        let result = kind.scope().timeout(SOON).open_with(joiner, |s| {
+        let result = Builder::new().timeout(SOON).open_with(joiner, |s| {
             s.fork(forever::<u32>);
             s.join()?;
             Ok(())
         });
         assert!(matches!(result, Err(JoinError::TimedOut)), "{result:?}");
     }
-    everywhere(|kind| {
-        joined(kind, scope::await_all());
-        joined(kind, scope::await_all_successful());
-        joined(kind, scope::all_successful());
-        joined(kind, scope::any_successful());
-        joined(kind, scope::shutdown_on_failure());
-        joined(kind, scope::shutdown_on_success());
+    everywhere(|| {
+        joined(scope::await_all());
+        joined(scope::await_all_successful());
+        joined(scope::all_successful());
+        joined(scope::any_successful());
+        joined(scope::shutdown_on_failure());
+        joined(scope::shutdown_on_success());
     });
 }
 
 #[watched]
 fn a_join_with_a_deadline() {
-    everywhere(|kind| {
+    everywhere(|| {
         for deadline in [Instant::now() + SOON, Instant::now()] {
-            let result = kind.scope().open(|s| {
+            let result = Builder::new().open(|s| {
                 let endless = s.fork(forever::<()>);
                 let unjoined = s.join_until(deadline).unwrap_err();
                 assert_eq!(endless.state(), State::Unavailable);
@@ -229,7 +229,7 @@ fn a_join_with_a_deadline() {
             assert!(Instant::now() >= deadline);
         }
         // Completed subtasks stay completed.
-        let value = kind.scope().open::<Oops, _, _>(|s| {
+        let value = Builder::new().open::<Oops, _, _>(|s| {
             let done = s.fork(|| Ok(7));
             until_done(&done);
             until_all_have_left(&s);
@@ -238,13 +238,13 @@ fn a_join_with_a_deadline() {
         });
         assert_eq!(value.unwrap(), 7);
         // The scope's own deadline comes first.
-        let result = kind.scope().timeout(SOON).open(|s| {
+        let result = Builder::new().timeout(SOON).open(|s| {
             s.fork(forever::<()>);
             s.join_until(Instant::now() + FOREVER)?;
             Ok(())
         });
         assert!(matches!(result, Err(JoinError::TimedOut)));
-        let value = kind.scope().open::<Oops, _, _>(|s| {
+        let value = Builder::new().open::<Oops, _, _>(|s| {
             let quick = s.fork(|| Ok(7));
             let all = s.join_until(Instant::now() + FOREVER)?;
             Ok(quick.get(&all))
@@ -255,13 +255,13 @@ fn a_join_with_a_deadline() {
 
 #[watched]
 fn an_inner_scope_does_not_outlive_the_outer_one() {
-    everywhere(|kind| {
-        let result = kind.scope().timeout(SOON).open::<Oops, _, _>(|outer| {
-            times_out(kind.scope()); // has none of its own
-            times_out(kind.scope().timeout(FOREVER));
+    everywhere(|| {
+        let result = Builder::new().timeout(SOON).open::<Oops, _, _>(|outer| {
+            times_out(Builder::new()); // has none of its own
+            times_out(Builder::new().timeout(FOREVER));
             // By now, the outer one's deadline has passed.
             until(|| outer.is_cancelled());
-            times_out(kind.scope().timeout(Duration::MAX));
+            times_out(Builder::new().timeout(Duration::MAX));
             outer.join()?;
             Ok(())
         });
@@ -271,10 +271,10 @@ fn an_inner_scope_does_not_outlive_the_outer_one() {
 
 #[watched]
 fn an_inner_scope_in_a_subtask_does_not_outlive_the_outer_one() {
-    everywhere(|kind| {
-        let result = kind.scope().timeout(SOON).open(|s| {
+    everywhere(|| {
+        let result = Builder::new().timeout(SOON).open(|s| {
             s.fork(move || {
-                let inner = kind.scope().timeout(FOREVER).open(|inner| {
+                let inner = Builder::new().timeout(FOREVER).open(|inner| {
                     inner.fork(forever::<()>);
                     until(|| inner.is_cancelled()); // does not hear the interrupt
                     inner.join()?;
@@ -293,15 +293,15 @@ fn an_inner_scope_in_a_subtask_does_not_outlive_the_outer_one() {
 
 #[watched]
 fn an_inner_deadline_does_not_touch_the_outer_scope() {
-    everywhere(|kind| {
+    everywhere(|| {
         for timeout in [None, Some(FOREVER)] {
             let builder = match timeout {
-                None => kind.scope(),
-                Some(timeout) => kind.scope().timeout(timeout),
+                None => Builder::new(),
+                Some(timeout) => Builder::new().timeout(timeout),
             };
             let value = builder.open::<Oops, _, _>(|outer| {
                 let other = outer.fork(|| Ok(7));
-                times_out(kind.scope().timeout(SOON));
+                times_out(Builder::new().timeout(SOON));
                 assert!(!outer.is_cancelled());
                 let all = outer.join()?;
                 Ok(other.get(&all))
@@ -313,9 +313,9 @@ fn an_inner_deadline_does_not_touch_the_outer_scope() {
 
 #[watched]
 fn many_scopes_with_deadlines_that_are_not_reached() {
-    everywhere(|kind| {
+    everywhere(|| {
         for _ in 0..100 {
-            let value = kind.scope().timeout(FOREVER).open::<Oops, _, _>(|s| {
+            let value = Builder::new().timeout(FOREVER).open::<Oops, _, _>(|s| {
                 let subtask = s.fork(|| Ok(7));
                 let all = s.join()?;
                 Ok(subtask.get(&all))

@@ -29,9 +29,9 @@ fn subtask<'a>(drops: &'a Drops, what: usize) -> impl FnOnce() -> Result<'a> + S
 
 #[watched]
 fn read_peeked_at_or_left() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
-        let result = kind.scope().open_with(scope::await_all(), |s| {
+        let result = Builder::new().open_with(scope::await_all(), |s| {
             let subtasks: Vec<_> = (0..30).map(|i| s.fork(subtask(&drops, i))).collect();
             let ended = s.join()?;
             for (i, subtask) in subtasks.into_iter().enumerate() {
@@ -50,9 +50,9 @@ fn read_peeked_at_or_left() {
 
 #[watched]
 fn handles_dropped_before_and_after_their_subtasks_end() {
-    everywhere(|kind| {
+    everywhere(|| {
         let drops = Drops::default();
-        let result = kind.scope().open_with(scope::await_all(), |s| {
+        let result = Builder::new().open_with(scope::await_all(), |s| {
             for i in 0..10 {
                 drop(s.fork(subtask(&drops, i)));
                 let done = s.fork(subtask(&drops, i));
@@ -69,11 +69,11 @@ fn handles_dropped_before_and_after_their_subtasks_end() {
 
 #[watched]
 fn taken_by_joiners() {
-    fn joined<'a, J>(kind: Kind, drops: &'a Drops, joiner: J)
+    fn joined<'a, J>(drops: &'a Drops, joiner: J)
     where
         J: scope::JoinerFor<Token<'a>, Error = Token<'a>>,
     {
-        let output = kind.scope().open_with(joiner, |s| {
+        let output = Builder::new().open_with(joiner, |s| {
             let _kept: Vec<_> = (0..9).map(|i| s.fork(subtask(drops, i))).collect();
             for i in 0..9 {
                 s.fork(subtask(drops, i));
@@ -83,25 +83,24 @@ fn taken_by_joiners() {
         drop(output);
         drops.assert_all(36);
     }
-    everywhere(|kind| {
-        joined(kind, &Drops::default(), scope::await_all());
-        joined(kind, &Drops::default(), scope::await_all_successful());
-        joined(kind, &Drops::default(), scope::all_successful());
-        joined(kind, &Drops::default(), scope::any_successful());
-        joined(kind, &Drops::default(), scope::all_until(|_| false));
+    everywhere(|| {
+        joined(&Drops::default(), scope::await_all());
+        joined(&Drops::default(), scope::await_all_successful());
+        joined(&Drops::default(), scope::all_successful());
+        joined(&Drops::default(), scope::any_successful());
+        joined(&Drops::default(), scope::all_until(|_| false));
         joined(
-            kind,
             &Drops::default(),
             scope::all_until(|subtask| !subtask.is_success()),
         );
-        joined(kind, &Drops::default(), scope::shutdown_on_failure());
-        joined(kind, &Drops::default(), scope::shutdown_on_success());
+        joined(&Drops::default(), scope::shutdown_on_failure());
+        joined(&Drops::default(), scope::shutdown_on_success());
     });
 }
 
 #[watched]
 fn left_in_every_way() {
-    everywhere(|kind| {
+    everywhere(|| {
         type Way = fn(&Builder, &Drops);
         let by_error: Way = |builder, drops| {
             let result = builder.clone().open_with(scope::await_all(), |s| {
@@ -150,7 +149,7 @@ fn left_in_every_way() {
         for way in [by_error, by_panic, cancelled, timed_out] {
             let drops = Drops::default();
             for _ in 0..10 {
-                way(&kind.scope(), &drops);
+                way(&Builder::new(), &drops);
             }
             drops.assert_all(60);
         }
@@ -303,9 +302,9 @@ fn a_closure_that_panics_while_it_is_dropped_by_the_scheduler() {
 
 #[watched]
 fn a_closure_that_panics_while_it_is_dropped_unstarted() {
-    everywhere(|kind| {
+    everywhere(|| {
         let message = panic_of(|| {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 s.cancel();
                 let bomb = Bomb("the closure");
                 s.fork(move || {
@@ -322,9 +321,9 @@ fn a_closure_that_panics_while_it_is_dropped_unstarted() {
 
 #[watched]
 fn a_late_value_that_panics_while_it_is_dropped() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let result = kind.scope().open(|s| {
+        let result = Builder::new().open(|s| {
             s.fork(|| {
                 begun.store(true, SeqCst);
                 forever::<()>().unwrap_err();
@@ -352,10 +351,10 @@ fn a_value_that_blocks_while_it_is_dropped() {
             self.1.send(()).unwrap();
         }
     }
-    everywhere(|kind| {
+    everywhere(|| {
         let (go, gone) = mpsc::channel();
         let (here, heard) = mpsc::channel();
-        let result = kind.scope().open::<Oops, _, _>(|s| {
+        let result = Builder::new().open::<Oops, _, _>(|s| {
             drop(s.fork(move || {
                 thread::yield_now(); // likely, so that the handle is dropped first
                 gone.recv().unwrap();
@@ -376,8 +375,8 @@ fn a_value_that_blocks_while_it_is_dropped() {
 }
 
 /// Leaves a value that nobody has asked for and that panics while its thread drops it.
-fn bomb_left_behind(kind: Kind) {
-    let result = kind.scope().open::<Oops, _, _>(|s| {
+fn bomb_left_behind() {
+    let result = Builder::new().open::<Oops, _, _>(|s| {
         let (go, gone) = mpsc::channel::<()>();
         drop(s.fork(move || {
             gone.recv().unwrap_err();
@@ -393,16 +392,11 @@ fn bomb_left_behind(kind: Kind) {
 #[watched]
 fn a_value_that_panics_while_a_virtual_thread_drops_it_ends_the_process() {
     if child::is_here() {
-        return bomb_left_behind(Kind::Virtual);
+        return bomb_left_behind();
     }
     let output = child::run(&[]);
     let report = child::report(&output);
     assert!(!output.status.success(), "{report}");
     let text = "a virtual thread's result panicked while it was dropped";
     assert!(report.contains(text), "{report}");
-}
-
-#[watched]
-fn a_value_that_panics_while_a_platform_thread_drops_it_does_not_keep_the_scope() {
-    bomb_left_behind(Kind::Platform);
 }

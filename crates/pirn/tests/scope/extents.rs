@@ -167,9 +167,9 @@ fn expiries_and_interrupts_at_the_same_time() {
 
 #[watched]
 fn a_scope_within_the_call_ends_with_it() {
-    everywhere(|kind| {
+    everywhere(|| {
         let result = with_deadline(after(SOON), || {
-            kind.scope().open(|s| {
+            Builder::new().open(|s| {
                 let subtask = s.fork(|| {
                     assert!(scope::deadline().is_some()); // inherited by the subtask's thread
                     forever::<u8>()

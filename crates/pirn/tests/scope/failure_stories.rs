@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::JoinError;
+use pirn::scope::{Builder, JoinError};
 use pirn::thread;
 
 #[derive(Debug, PartialEq)]
@@ -60,8 +60,8 @@ impl Services {
         self.call(self.order_hangs, Ok(format!("order {id}")))
     }
 
-    fn handle_order(&self, kind: Kind, id: u32) -> Result<Response, JoinError<Oops>> {
-        kind.scope().name("handle_order").open(|s| {
+    fn handle_order(&self, id: u32) -> Result<Response, JoinError<Oops>> {
+        Builder::new().name("handle_order").open(|s| {
             let inventory = s.fork(|| self.update_inventory());
             let order = s.fork(|| self.update_order(id));
             let all = s.join()?;
@@ -80,9 +80,9 @@ impl Services {
 
 #[watched]
 fn all_is_well() {
-    everywhere(|kind| {
+    everywhere(|| {
         let services = Services::default();
-        let response = services.handle_order(kind, 7).unwrap();
+        let response = services.handle_order(7).unwrap();
         let order = "order 7".to_string();
         assert_eq!(response, Response { in_stock: 3, order });
         assert_eq!(services.counts(), [2, 0, 2]);
@@ -91,13 +91,13 @@ fn all_is_well() {
 
 #[watched]
 fn one_fails_and_the_other_is_cancelled_not_leaked() {
-    everywhere(|kind| {
+    everywhere(|| {
         let services = Services {
             inventory_fails: true,
             order_hangs: true,
             ..Services::default()
         };
-        let result = services.handle_order(kind, 7);
+        let result = services.handle_order(7);
         assert!(matches!(result, Err(JoinError::Failed("out of stock"))));
         assert_eq!(services.counts(), [2, 1, 2]);
     });
@@ -105,7 +105,7 @@ fn one_fails_and_the_other_is_cancelled_not_leaked() {
 
 #[watched]
 fn the_owner_is_interrupted_and_so_are_both() {
-    everywhere(|kind| {
+    everywhere(|| {
         let services = Services {
             inventory_hangs: true,
             order_hangs: true,
@@ -116,7 +116,7 @@ fn the_owner_is_interrupted_and_so_are_both() {
         let (here, heard) = mpsc::channel();
         let owner = || {
             here.send(thread::current()).unwrap();
-            let result = services.handle_order(kind, 7);
+            let result = services.handle_order(7);
             assert!(matches!(result, Err(JoinError::Interrupted)));
             assert!(thread::is_interrupted(), "who called it is to know as well");
             assert_eq!(services.counts(), [2, 2, 2]);
@@ -140,15 +140,15 @@ fn the_owner_is_interrupted_and_so_are_both() {
 
 #[watched]
 fn the_server_shuts_down_and_takes_its_requests_along() {
-    everywhere(|kind| {
+    everywhere(|| {
         let services = Services {
             inventory_hangs: true,
             order_hangs: true,
             ..Services::default()
         };
         let services = &services;
-        let result = kind.scope().name("server").open(|server| {
-            server.fork(move || match services.handle_order(kind, 7) {
+        let result = Builder::new().name("server").open(|server| {
+            server.fork(move || match services.handle_order(7) {
                 Err(JoinError::Interrupted) => Err::<Response, _>("shut down"),
                 other => panic!("{other:?}"),
             });
@@ -164,14 +164,14 @@ fn the_server_shuts_down_and_takes_its_requests_along() {
 
 #[watched]
 fn one_has_failed_and_the_owner_does_not_wait_for_the_long_one() {
-    everywhere(|kind| {
+    everywhere(|| {
         // Forked first, so that a join in the order of forks would wait for ever.
         let services = Services {
             inventory_hangs: true,
             ..Services::default()
         };
         let services = &services;
-        let result = kind.scope().open(|s| {
+        let result = Builder::new().open(|s| {
             let inventory = s.fork(|| services.update_inventory());
             let order = s.fork(|| services.update_order(7).and(Err::<(), _>("refused")));
             let all = s.join()?;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::common::{child, watched};
 use pirn::scope::{self, JoinError, State};
-use pirn::thread::PlatformThreads;
 use pirn::{Runnable, Scheduler, thread};
 
 type Failed = JoinError<&'static str>;
@@ -28,11 +27,8 @@ const FOREVER: Duration = Duration::from_secs(3600);
 
 #[watched]
 fn a_name_that_cannot_be_one_fails_the_fork() {
-    let builders = [
-        scope::Builder::new().threads(PlatformThreads::new().name_counter("nul\0", 0)),
-        scope::Builder::new().threads(thread::Builder::new().name("nul\0".into())),
-    ];
-    for builder in builders {
+    {
+        let builder = scope::Builder::new().threads(thread::Builder::new().name("nul\0".into()));
         let result: Result<(), Failed> = builder.open(|s| {
             let subtask = s.fork(|| Ok(()));
             assert_eq!(subtask.state(), State::Unavailable);
@@ -46,11 +42,8 @@ fn a_name_that_cannot_be_one_fails_the_fork() {
 #[watched]
 fn what_cannot_be_started_is_dropped() {
     let shared = Arc::new(());
-    let builders = [
-        scope::Builder::new().threads(PlatformThreads::new().name_counter("nul\0", 0)),
-        scope::Builder::new().threads(thread::Builder::new().name("nul\0".into())),
-    ];
-    for builder in builders {
+    {
+        let builder = scope::Builder::new().threads(thread::Builder::new().name("nul\0".into()));
         let captured = Arc::clone(&shared);
         let result: Result<(), Failed> = builder.open(|s| {
             s.fork(move || {
@@ -121,25 +114,6 @@ fn listeners_that_panic_do_not_stop_the_clock() {
     assert!(matches!(result, Err(JoinError::TimedOut)), "{result:?}");
 }
 
-#[watched]
-fn a_result_that_panics_when_a_platform_thread_drops_it() {
-    for _ in 0..50 {
-        let builder = scope::Builder::new().threads(PlatformThreads::new());
-        let (go, gone) = mpsc::channel::<()>();
-        let result: Result<(), Failed> = builder.open(|s| {
-            let subtask = s.fork(move || {
-                let _ = gone.recv();
-                Ok(Bomb)
-            });
-            drop(subtask); // the thread is the one to drop the result
-            drop(go);
-            s.join()?;
-            Ok(())
-        });
-        black_box(&result);
-    }
-}
-
 /// A payload whose destructor panics, with another such payload.
 struct Payload;
 
@@ -151,11 +125,8 @@ impl Drop for Payload {
 
 #[watched]
 fn payloads_that_panic_when_they_are_dropped() {
-    let builders = [
-        scope::Builder::new(),
-        scope::Builder::new().threads(PlatformThreads::new()),
-    ];
-    for builder in builders {
+    {
+        let builder = scope::Builder::new();
         let (here, arrived) = mpsc::channel();
         let result: Result<(), Failed> = builder.open(|s| {
             s.fork::<(), _>(move || {

@@ -1,4 +1,4 @@
-//! The common code of the tests of scopes: kinds of threads, subtasks that wait, counts of drops.
+//! The common code of the tests of scopes: kinds of owners, subtasks that wait, counts of drops.
 
 #![allow(dead_code)] // each test binary uses only a part of it
 
@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use pirn::scope::{self, Builder, Completed, JoinError, Joiner, JoinerFor, State, Subtask};
-use pirn::thread::{self, PlatformThreads, Thread};
+use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor, State, Subtask};
+use pirn::thread::{self, Thread};
 
 use crate::common::on_virtual;
 
@@ -19,38 +19,19 @@ pub const FOREVER: Duration = Duration::from_secs(24 * 3600);
 /// The error of subtasks in these tests.
 pub type Oops = &'static str;
 
-/// The kind of thread on which a test's subtasks run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Virtual,
-    Platform,
-}
-
-impl Kind {
-    /// Returns a builder of scopes with such subtasks.
-    pub fn scope(self) -> Builder {
-        match self {
-            Kind::Virtual => Builder::new(),
-            Kind::Platform => Builder::new().threads(PlatformThreads::new()),
-        }
-    }
-}
-
-/// Runs a test with subtasks of both kinds, on owners of both kinds. It must leave nothing behind.
+/// Runs a test on owners of both kinds. It must leave nothing behind.
 #[track_caller]
-pub fn everywhere(test: fn(Kind)) {
-    for kind in [Kind::Virtual, Kind::Platform] {
-        let whole = move || {
-            test(kind);
-            assert!(
-                !thread::take_interrupt(),
-                "interrupted, and not by the test"
-            );
-            assert!(scopes_of_mine().is_empty());
-        };
-        whole();
-        on_virtual(whole);
-    }
+pub fn everywhere(test: fn()) {
+    let whole = move || {
+        test();
+        assert!(
+            !thread::take_interrupt(),
+            "interrupted, and not by the test"
+        );
+        assert!(scopes_of_mine().is_empty());
+    };
+    whole();
+    on_virtual(whole);
 }
 
 /// Returns the open scopes of the running thread.

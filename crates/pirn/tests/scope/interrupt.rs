@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, JoinError, State};
+use pirn::scope::{self, Builder, JoinError, State};
 use pirn::thread;
 
 /// Joins an endless subtask, on an owner that `interrupt` interrupts.
-fn join_interrupted(kind: Kind, interrupt: fn()) {
+fn join_interrupted(interrupt: fn()) {
     let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let result = kind.scope().open(|s| {
+    let result = Builder::new().open(|s| {
         let endless = s.fork(|| counted_forever::<()>(&begun, &interrupted));
         until(|| begun.load(SeqCst) == 1);
         interrupt();
@@ -27,21 +27,21 @@ fn join_interrupted(kind: Kind, interrupt: fn()) {
 
 #[watched]
 fn the_owner_is_interrupted_before_the_join() {
-    everywhere(|kind| join_interrupted(kind, || thread::current().interrupt()));
+    everywhere(|| join_interrupted(|| thread::current().interrupt()));
 }
 
 #[watched]
 fn the_owner_is_interrupted_in_the_join() {
-    everywhere(|kind| join_interrupted(kind, interrupt_me_soon));
+    everywhere(|| join_interrupted(interrupt_me_soon));
 }
 
 #[watched]
 fn every_joiner_fails_when_the_owner_is_interrupted() {
-    fn joined<J>(kind: Kind, joiner: J)
+    fn joined<J>(joiner: J)
     where
         J: scope::JoinerFor<u32, Error = Oops>,
     {
-        let result = kind.scope().open_with(joiner, |s| {
+        let result = Builder::new().open_with(joiner, |s| {
             s.fork(forever::<u32>);
             thread::current().interrupt();
             s.join()?;
@@ -50,24 +50,24 @@ fn every_joiner_fails_when_the_owner_is_interrupted() {
         assert!(thread::take_interrupt());
         assert!(matches!(result, Err(JoinError::Interrupted)), "{result:?}");
     }
-    everywhere(|kind| {
-        joined(kind, scope::await_all());
-        joined(kind, scope::await_all_successful());
-        joined(kind, scope::all_successful());
-        joined(kind, scope::any_successful());
-        joined(kind, scope::all_until(|_| false));
-        joined(kind, scope::shutdown_on_failure());
-        joined(kind, scope::shutdown_on_success());
+    everywhere(|| {
+        joined(scope::await_all());
+        joined(scope::await_all_successful());
+        joined(scope::all_successful());
+        joined(scope::any_successful());
+        joined(scope::all_until(|_| false));
+        joined(scope::shutdown_on_failure());
+        joined(scope::shutdown_on_success());
     });
 }
 
 #[watched]
 fn the_end_of_a_scope_is_not_interruptible() {
-    everywhere(|kind| {
+    everywhere(|| {
         for soon in [false, true] {
             let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
             let me = thread::current();
-            let result = kind.scope().open_with(CancelOnFirst::default(), |s| {
+            let result = Builder::new().open_with(CancelOnFirst::default(), |s| {
                 s.fork(|| {
                     begun.store(true, SeqCst);
                     forever::<()>().unwrap_err();
@@ -99,10 +99,10 @@ fn the_end_of_a_scope_is_not_interruptible() {
 
 #[watched]
 fn interrupted_while_a_fork_waits_for_the_limit() {
-    everywhere(|kind| {
+    everywhere(|| {
         for interrupt in [|| thread::current().interrupt(), interrupt_me_soon as fn()] {
             let drops = Drops::default();
-            let result = kind.scope().limit(1).open(|s| {
+            let result = Builder::new().limit(1).open(|s| {
                 let first = s.fork(forever::<()>);
                 let token = drops.token();
                 interrupt();
@@ -126,8 +126,8 @@ fn interrupted_while_a_fork_waits_for_the_limit() {
 
 #[watched]
 fn an_interrupted_owner_can_fork_where_there_is_room() {
-    everywhere(|kind| {
-        let value = kind.scope().limit(2).open(|s| {
+    everywhere(|| {
+        let value = Builder::new().limit(2).open(|s| {
             thread::current().interrupt();
             let subtask = s.fork(|| {
                 assert!(!thread::is_interrupted(), "that was the owner");
@@ -145,22 +145,17 @@ fn an_interrupted_owner_can_fork_where_there_is_room() {
 
 #[watched]
 fn an_interrupt_reaches_the_innermost_of_nested_scopes() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (begun, interrupted) = (&begun, &interrupted);
         // A subtask that joins subtasks that join subtasks.
-        fn nest(
-            kind: Kind,
-            depth: u32,
-            begun: &AtomicUsize,
-            ended: &AtomicUsize,
-        ) -> Result<(), Oops> {
+        fn nest(depth: u32, begun: &AtomicUsize, ended: &AtomicUsize) -> Result<(), Oops> {
             if depth == 0 {
                 return counted_forever(begun, ended);
             }
-            let result = kind.scope().open(|s| {
+            let result = Builder::new().open(|s| {
                 for _ in 0..2 {
-                    s.fork(move || nest(kind, depth - 1, begun, ended));
+                    s.fork(move || nest(depth - 1, begun, ended));
                 }
                 s.join()?;
                 Ok(())
@@ -170,8 +165,8 @@ fn an_interrupt_reaches_the_innermost_of_nested_scopes() {
                 other => panic!("{other:?}"),
             }
         }
-        let result = kind.scope().open(|s| {
-            s.fork(|| nest(kind, 3, begun, interrupted));
+        let result = Builder::new().open(|s| {
+            s.fork(|| nest(3, begun, interrupted));
             until(|| begun.load(SeqCst) == 8);
             s.cancel();
             s.join()?;

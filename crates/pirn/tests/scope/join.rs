@@ -47,19 +47,19 @@ use std::sync::mpsc;
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, State, SubtaskError};
+use pirn::scope::{self, Builder, State, SubtaskError};
 use pirn::thread;
 
 #[watched]
 fn each_subtask_has_a_thread_of_its_own() {
-    everywhere(|kind| {
+    everywhere(|| {
         let subtask = || {
             let me = thread::current();
             assert_eq!(me.name(), None);
-            assert_eq!(me.is_virtual(), kind == Kind::Virtual);
+            assert!(me.is_virtual());
             Ok::<_, Oops>(me.id())
         };
-        let ids = kind.scope().open_with(scope::all_successful(), |s| {
+        let ids = Builder::new().open_with(scope::all_successful(), |s| {
             for _ in 0..50 {
                 s.fork(subtask);
             }
@@ -73,10 +73,10 @@ fn each_subtask_has_a_thread_of_its_own() {
 
 #[watched]
 fn subtasks_run_at_the_same_time() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (left, from_left) = mpsc::sync_channel(0);
         let (right, from_right) = mpsc::sync_channel(0);
-        let sum = kind.scope().open(|s| {
+        let sum = Builder::new().open(|s| {
             let ping = s.fork(move || {
                 left.send(1).unwrap();
                 Ok::<_, Oops>(from_right.recv().unwrap())
@@ -95,8 +95,8 @@ fn subtasks_run_at_the_same_time() {
 
 #[watched]
 fn values_of_any_type_come_back_by_their_handles() {
-    everywhere(|kind| {
-        let values = kind.scope().open(|s| {
+    everywhere(|| {
+        let values = Builder::new().open(|s| {
             let number = s.fork(|| Ok(7_u8));
             let text = s.fork(|| Ok(String::from("weft")));
             let nothing = s.fork(|| Ok(()));
@@ -113,8 +113,8 @@ fn values_of_any_type_come_back_by_their_handles() {
 
 #[watched]
 fn a_join_with_no_forks() {
-    everywhere(|kind| {
-        let joined = kind.scope().open::<Oops, _, _>(|s| {
+    everywhere(|| {
+        let joined = Builder::new().open::<Oops, _, _>(|s| {
             assert!(!s.is_cancelled());
             s.join()?;
             Ok("done")
@@ -125,14 +125,14 @@ fn a_join_with_no_forks() {
 
 #[watched]
 fn a_join_waits_for_those_that_run() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (go, gone) = mpsc::channel();
         let me = thread::current();
         let releasing = std::thread::spawn(move || {
             until_it_waits(&me);
             go.send("foo").unwrap();
         });
-        let value = kind.scope().open::<Oops, _, _>(|s| {
+        let value = Builder::new().open::<Oops, _, _>(|s| {
             let waiting = s.fork(move || Ok(gone.recv().unwrap()));
             let all = s.join()?;
             Ok(waiting.get(&all))
@@ -144,8 +144,8 @@ fn a_join_waits_for_those_that_run() {
 
 #[watched]
 fn a_join_of_those_that_are_done_does_not_wait() {
-    everywhere(|kind| {
-        let value = kind.scope().open::<Oops, _, _>(|s| {
+    everywhere(|| {
+        let value = Builder::new().open::<Oops, _, _>(|s| {
             let done = s.fork(|| Ok(1));
             until_done(&done);
             until_all_have_left(&s);
@@ -161,8 +161,8 @@ fn a_join_of_those_that_are_done_does_not_wait() {
 
 #[watched]
 fn what_became_of_each() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(scope::await_all(), |s| {
+    everywhere(|| {
+        let result = Builder::new().open_with(scope::await_all(), |s| {
             let (go, gone) = mpsc::channel::<()>();
             let good = s.fork(|| Ok("good"));
             let bad = s.fork(|| Err::<(), Oops>("bad"));
@@ -203,8 +203,8 @@ fn what_became_of_each() {
 
 #[watched]
 fn a_subtask_shows_its_state() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(scope::await_all(), |s| {
+    everywhere(|| {
+        let result = Builder::new().open_with(scope::await_all(), |s| {
             let (go, gone) = mpsc::channel::<()>();
             let good = s.fork(move || Ok(gone.recv().unwrap_err()));
             let bad = s.fork(|| Err::<(), Oops>("bad"));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, JoinError, State, SubtaskError};
+use pirn::scope::{self, Builder, JoinError, State, SubtaskError};
 
 /// A subtask that succeeds, one that fails, one that panics.
 fn good() -> Result<u32, Oops> {
@@ -24,8 +24,8 @@ type Task = fn() -> Result<u32, Oops>;
 
 #[watched]
 fn await_all_successful_with_all_that_succeed() {
-    everywhere(|kind| {
-        let sum = kind.scope().open(|s| {
+    everywhere(|| {
+        let sum = Builder::new().open(|s| {
             let (a, b) = (s.fork(good), s.fork(good));
             let all = s.join()?;
             assert_eq!(a.state(), State::Success);
@@ -37,9 +37,9 @@ fn await_all_successful_with_all_that_succeed() {
 
 #[watched]
 fn await_all_successful_fails_with_the_first_failure() {
-    everywhere(|kind| {
+    everywhere(|| {
         for tasks in [[good, bad], [bad, good], [bad, forever]] as [[Task; 2]; 3] {
-            let result = kind.scope().open(|s| {
+            let result = Builder::new().open(|s| {
                 let subtasks = tasks.map(|task| s.fork(task));
                 let unjoined = s.join().unwrap_err();
                 assert!(matches!(unjoined.error(), JoinError::Failed("bad")));
@@ -61,8 +61,8 @@ fn await_all_successful_fails_with_the_first_failure() {
 
 #[watched]
 fn await_all_successful_passes_on_panics() {
-    everywhere(|kind| {
-        let result = kind.scope().open(|s| {
+    everywhere(|| {
+        let result = Builder::new().open(|s| {
             s.fork(|| -> Result<(), Oops> { std::panic::panic_any(vec![1, 2]) });
             s.fork(forever::<()>);
             s.join()?;
@@ -80,10 +80,10 @@ fn await_all_successful_passes_on_panics() {
 
 #[watched]
 fn all_successful_gives_the_values_in_the_order_of_forks() {
-    everywhere(|kind| {
+    everywhere(|| {
         let turn = AtomicUsize::new(0);
         let turn = &turn;
-        let values = kind.scope().open_with(scope::all_successful(), |s| {
+        let values = Builder::new().open_with(scope::all_successful(), |s| {
             for i in 0..5 {
                 // They complete in the reverse order.
                 s.fork(move || {
@@ -100,21 +100,19 @@ fn all_successful_gives_the_values_in_the_order_of_forks() {
 
 #[watched]
 fn all_successful_of_none() {
-    everywhere(|kind| {
-        let values = kind
-            .scope()
-            .open_with(scope::all_successful::<u32, Oops>(), |s| {
-                Ok(s.join()?.into_output())
-            });
+    everywhere(|| {
+        let values = Builder::new().open_with(scope::all_successful::<u32, Oops>(), |s| {
+            Ok(s.join()?.into_output())
+        });
         assert_eq!(values.unwrap(), []);
     });
 }
 
 #[watched]
 fn all_successful_fails_with_the_first_failure() {
-    everywhere(|kind| {
+    everywhere(|| {
         for tasks in [[good, bad], [bad, forever], [forever, bad], [bad, bad]] as [[Task; 2]; 4] {
-            let result = kind.scope().open_with(scope::all_successful(), |s| {
+            let result = Builder::new().open_with(scope::all_successful(), |s| {
                 let _kept = tasks.map(|task| s.fork(task));
                 Ok(s.join()?.into_output())
             });
@@ -123,7 +121,7 @@ fn all_successful_fails_with_the_first_failure() {
                 "{result:?}"
             );
         }
-        let result = kind.scope().open_with(scope::all_successful(), |s| {
+        let result = Builder::new().open_with(scope::all_successful(), |s| {
             s.fork(forever);
             s.fork(worse);
             Ok(s.join()?.into_output())
@@ -137,7 +135,7 @@ fn all_successful_fails_with_the_first_failure() {
 
 #[watched]
 fn any_successful_gives_the_first_success() {
-    everywhere(|kind| {
+    everywhere(|| {
         let tasks = [
             &[good as Task] as &[Task],
             &[bad, good],
@@ -146,7 +144,7 @@ fn any_successful_gives_the_first_success() {
             &[forever, forever, good],
         ];
         for tasks in tasks {
-            let value = kind.scope().open_with(scope::any_successful(), |s| {
+            let value = Builder::new().open_with(scope::any_successful(), |s| {
                 for task in tasks {
                     s.fork(task);
                 }
@@ -159,8 +157,8 @@ fn any_successful_gives_the_first_success() {
 
 #[watched]
 fn any_successful_fails_if_all_do_or_there_are_none() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(scope::any_successful(), |s| {
+    everywhere(|| {
+        let result = Builder::new().open_with(scope::any_successful(), |s| {
             let first = s.fork(bad);
             until_done(&first);
             s.fork(worse);
@@ -172,25 +170,23 @@ fn any_successful_fails_if_all_do_or_there_are_none() {
             "{result:?}"
         );
 
-        let result = kind.scope().open_with(scope::any_successful(), |s| {
+        let result = Builder::new().open_with(scope::any_successful(), |s| {
             s.fork(worse);
             Ok(s.join()?.into_output())
         });
         assert!(matches!(result, Err(JoinError::Panicked(_))), "{result:?}");
 
-        let result = kind
-            .scope()
-            .open_with(scope::any_successful::<u32, Oops>(), |s| {
-                Ok(s.join()?.into_output())
-            });
+        let result = Builder::new().open_with(scope::any_successful::<u32, Oops>(), |s| {
+            Ok(s.join()?.into_output())
+        });
         assert!(matches!(result, Err(JoinError::NoSubtasks)), "{result:?}");
     });
 }
 
 #[watched]
 fn await_all_waits_for_all_whatever_comes_of_them() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(scope::await_all(), |s| {
+    everywhere(|| {
+        let result = Builder::new().open_with(scope::await_all(), |s| {
             let subtasks = [good, bad, worse, bad, good].map(|task: Task| s.fork(task));
             let ended = s.join()?;
             let states = subtasks.each_ref().map(|subtask| subtask.state());
@@ -200,7 +196,7 @@ fn await_all_waits_for_all_whatever_comes_of_them() {
         });
         assert_eq!(result.unwrap(), [Some(7), None, None, None, Some(7)]);
 
-        let none = kind.scope().open_with(scope::await_all::<Oops>(), |s| {
+        let none = Builder::new().open_with(scope::await_all::<Oops>(), |s| {
             s.join().map(drop).map_err(Into::into)
         });
         none.unwrap();
@@ -209,9 +205,9 @@ fn await_all_waits_for_all_whatever_comes_of_them() {
 
 #[watched]
 fn all_until_never_gives_what_came_of_each() {
-    everywhere(|kind| {
+    everywhere(|| {
         let joiner = scope::all_until(|_| false);
-        let results = kind.scope().open_with(joiner, |s| {
+        let results = Builder::new().open_with(joiner, |s| {
             for task in [good, bad, worse] as [Task; 3] {
                 s.fork(task);
             }
@@ -229,18 +225,16 @@ fn all_until_never_gives_what_came_of_each() {
         }
 
         let joiner = scope::all_until::<u32, Oops, _>(|_| false);
-        let none = kind
-            .scope()
-            .open_with(joiner, |s| Ok(s.join()?.into_output()));
+        let none = Builder::new().open_with(joiner, |s| Ok(s.join()?.into_output()));
         assert!(none.unwrap().is_empty());
     });
 }
 
 #[watched]
 fn all_until_the_first_success() {
-    everywhere(|kind| {
+    everywhere(|| {
         let joiner = scope::all_until(|subtask| subtask.is_success());
-        let results = kind.scope().open_with(joiner, |s| {
+        let results = Builder::new().open_with(joiner, |s| {
             for task in [forever, good, forever] as [Task; 3] {
                 s.fork(task);
             }
@@ -257,12 +251,12 @@ fn all_until_the_first_success() {
 
 #[watched]
 fn all_until_two_have_failed_counts_all_forks() {
-    everywhere(|kind| {
+    everywhere(|| {
         let failures = AtomicUsize::new(0);
         let joiner =
             scope::all_until(|subtask| !subtask.is_success() && failures.fetch_add(1, SeqCst) >= 1);
         let mut forks = 0;
-        let results = kind.scope().open_with(joiner, |s| {
+        let results = Builder::new().open_with(joiner, |s| {
             while !s.is_cancelled() {
                 s.fork(good);
                 s.fork(bad);
@@ -286,9 +280,9 @@ fn all_until_two_have_failed_counts_all_forks() {
 
 #[watched]
 fn a_predicate_that_panics_fails_the_join() {
-    everywhere(|kind| {
+    everywhere(|| {
         let joiner = scope::all_until(|_| panic!("no idea"));
-        let result = kind.scope().open_with(joiner, |s| {
+        let result = Builder::new().open_with(joiner, |s| {
             s.fork(forever);
             s.fork(good);
             Ok(s.join()?.into_output())
@@ -297,73 +291,5 @@ fn a_predicate_that_panics_fails_the_join() {
             Err(JoinError::Panicked(panic)) => assert_eq!(panic.message(), Some("no idea")),
             other => panic!("{other:?}"),
         }
-    });
-}
-
-#[watched]
-fn shutdown_on_failure_lets_the_owner_decide() {
-    everywhere(|kind| {
-        let result = kind.scope().open_with(scope::shutdown_on_failure(), |s| {
-            let (a, b) = (s.fork(good), s.fork(good));
-            let ended = s.join()?;
-            assert!(ended.output().failure().is_none());
-            let sum = a.result(&ended).unwrap() + b.result(&ended).unwrap();
-            ended.into_output().throw_if_failed()?;
-            Ok(sum)
-        });
-        assert_eq!(result.unwrap(), 14);
-
-        let result = kind.scope().open_with(scope::shutdown_on_failure(), |s| {
-            let endless = s.fork(forever::<()>);
-            s.fork(bad);
-            let ended = s.join()?;
-            assert!(s_failed(ended.output()));
-            assert_eq!(endless.state(), State::Unavailable);
-            ended.into_output().throw_if_failed()
-        });
-        assert!(
-            matches!(result, Err(JoinError::Failed("bad"))),
-            "{result:?}"
-        );
-
-        let result = kind.scope().open_with(scope::shutdown_on_failure(), |s| {
-            s.fork(worse);
-            s.join()?.into_output().throw_if_failed()
-        });
-        assert!(matches!(result, Err(JoinError::Panicked(_))), "{result:?}");
-
-        let none = kind
-            .scope()
-            .open_with(scope::shutdown_on_failure::<Oops>(), |s| {
-                s.join()?.into_output().throw_if_failed()
-            });
-        none.unwrap();
-    });
-}
-
-/// Returns whether the scope failed with `"bad"`.
-fn s_failed(first: &scope::joiners::FirstFailure<Oops>) -> bool {
-    first.failure().and_then(|failure| failure.error()) == Some(&"bad")
-}
-
-/// Returns the first success of these.
-fn first(kind: Kind, tasks: &[Task]) -> Result<u32, JoinError<Oops>> {
-    kind.scope().open_with(scope::shutdown_on_success(), |s| {
-        for task in tasks {
-            s.fork(task);
-        }
-        s.join()?.into_output().result()
-    })
-}
-
-#[watched]
-fn shutdown_on_success_gives_the_first() {
-    everywhere(|kind| {
-        assert_eq!(first(kind, &[good, good]).unwrap(), 7);
-        assert_eq!(first(kind, &[forever, bad, good]).unwrap(), 7);
-        let failed = first(kind, &[bad, bad]);
-        assert!(matches!(failed, Err(JoinError::Failed("bad"))));
-        assert!(matches!(first(kind, &[worse]), Err(JoinError::Panicked(_))));
-        assert!(matches!(first(kind, &[]), Err(JoinError::NoSubtasks)));
     });
 }

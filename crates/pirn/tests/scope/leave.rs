@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{JoinError, State};
+use pirn::scope::{Builder, JoinError, State};
 use pirn::thread;
 
 const NOT_JOINED: &str = "the scope's owner did not join the subtasks that it has forked";
 
 #[watched]
 fn an_owner_that_does_not_join_its_forks_panics() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let message = panic_of(|| {
-            kind.scope().open(|s| {
+            Builder::new().open(|s| {
                 let subtask = s.fork(|| counted_forever::<()>(&begun, &interrupted));
                 until(|| begun.load(SeqCst) == 1);
                 assert_eq!(subtask.state(), State::Unavailable);
@@ -27,7 +27,7 @@ fn an_owner_that_does_not_join_its_forks_panics() {
         assert_eq!(interrupted.load(SeqCst), 1);
         // Also if they are over.
         let message = panic_of(|| {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 until_done(&s.fork(|| Ok(())));
                 Ok(())
             })
@@ -38,10 +38,10 @@ fn an_owner_that_does_not_join_its_forks_panics() {
 
 #[watched]
 fn an_owner_that_does_not_join_and_has_no_forks() {
-    everywhere(|kind| {
-        let result = kind.scope().open::<Oops, _, _>(|_| Ok("nothing to do"));
+    everywhere(|| {
+        let result = Builder::new().open::<Oops, _, _>(|_| Ok("nothing to do"));
         assert_eq!(result.unwrap(), "nothing to do");
-        let result = kind.scope().open::<Oops, _, _>(|s| {
+        let result = Builder::new().open::<Oops, _, _>(|s| {
             s.cancel();
             Ok(())
         });
@@ -51,10 +51,10 @@ fn an_owner_that_does_not_join_and_has_no_forks() {
 
 #[watched]
 fn a_scope_that_its_owner_forgets_waits_all_the_same() {
-    everywhere(|kind| {
+    everywhere(|| {
         let done = AtomicBool::new(false);
         let message = panic_of(|| {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 s.fork(|| {
                     thread::yield_now();
                     done.store(true, SeqCst);
@@ -71,9 +71,9 @@ fn a_scope_that_its_owner_forgets_waits_all_the_same() {
 
 #[watched]
 fn an_error_of_the_owner_ends_the_scope() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let result: Result<(), JoinError<Oops>> = kind.scope().open(|s| {
+        let result: Result<(), JoinError<Oops>> = Builder::new().open(|s| {
             for _ in 0..3 {
                 s.fork(|| counted_forever::<()>(&begun, &interrupted));
             }
@@ -90,10 +90,10 @@ fn an_error_of_the_owner_ends_the_scope() {
 
 #[watched]
 fn a_panic_of_the_owner_ends_the_scope() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let payload = payload_of(|| {
-            kind.scope().open::<Oops, (), _>(|s| {
+            Builder::new().open::<Oops, (), _>(|s| {
                 for _ in 0..3 {
                     s.fork(|| counted_forever::<()>(&begun, &interrupted));
                 }
@@ -109,10 +109,10 @@ fn a_panic_of_the_owner_ends_the_scope() {
 
 #[watched]
 fn a_panic_of_the_owner_after_the_join() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let message = panic_of(|| {
-            kind.scope().open_with(CancelOnFirst::default(), |s| {
+            Builder::new().open_with(CancelOnFirst::default(), |s| {
                 s.fork(|| {
                     begun.store(true, SeqCst);
                     forever::<()>().unwrap_err();
@@ -134,9 +134,9 @@ fn a_panic_of_the_owner_after_the_join() {
 
 #[watched]
 fn the_end_waits_for_those_that_do_not_hear() {
-    everywhere(|kind| {
+    everywhere(|| {
         let done = AtomicUsize::new(0);
-        let result = kind.scope().open(|s| {
+        let result = Builder::new().open(|s| {
             for _ in 0..3 {
                 s.fork(|| {
                     for _ in 0..1000 {
@@ -163,9 +163,9 @@ fn the_end_waits_for_those_that_do_not_hear() {
 
 #[watched]
 fn a_subtask_that_panics_in_a_scope_that_panics() {
-    everywhere(|kind| {
+    everywhere(|| {
         let message = panic_of(|| {
-            kind.scope().open::<Oops, (), _>(|s| {
+            Builder::new().open::<Oops, (), _>(|s| {
                 s.fork(|| -> Result<(), Oops> { panic!("the subtask") });
                 until(|| s.is_cancelled());
                 panic!("the owner");
@@ -177,8 +177,8 @@ fn a_subtask_that_panics_in_a_scope_that_panics() {
 
 #[watched]
 fn subtask_handles_dropped_kept_and_forgotten() {
-    everywhere(|kind| {
-        let values = kind.scope().open(|s| {
+    everywhere(|| {
+        let values = Builder::new().open(|s| {
             let kept: Vec<_> = (0..30).map(|i| s.fork(move || Ok::<_, Oops>(i))).collect();
             let mut read = Vec::new();
             for (i, subtask) in kept.into_iter().enumerate() {

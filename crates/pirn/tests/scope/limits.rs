@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, mpsc};
 use crate::common::watched;
 use crate::fixture::*;
 use pirn::scope::{self, Builder, JoinError, State};
-use pirn::thread::PlatformThreads;
 use pirn::{Runnable, Scheduler, thread};
 
 /// Counts the threads that are inside at once.
@@ -30,12 +29,11 @@ impl Gauge {
 
 #[watched]
 fn the_limit_is_never_exceeded() {
-    everywhere(|kind| {
+    everywhere(|| {
         for limit in [1, 2, 7] {
             let gauge = Gauge::default();
             let gauge = &gauge;
-            let values = kind
-                .scope()
+            let values = Builder::new()
                 .limit(limit)
                 .open_with(scope::all_successful(), |s| {
                     for i in 0..50 {
@@ -54,12 +52,11 @@ fn the_limit_is_never_exceeded() {
 
 #[watched]
 fn the_limit_is_reached() {
-    everywhere(|kind| {
+    everywhere(|| {
         // Three subtasks that wait for each other.
         let start = std::sync::Barrier::new(3);
         let start = &start;
-        let result = kind
-            .scope()
+        let result = Builder::new()
             .limit(3)
             .open_with(scope::await_all::<Oops>(), |s| {
                 for _ in 0..9 {
@@ -77,10 +74,10 @@ fn the_limit_is_reached() {
 
 #[watched]
 fn a_limit_of_one_is_one_after_the_other() {
-    everywhere(|kind| {
+    everywhere(|| {
         let order = Mutex::new(Vec::new());
         let order = &order;
-        let result = kind.scope().limit(1).open::<Oops, _, _>(|s| {
+        let result = Builder::new().limit(1).open::<Oops, _, _>(|s| {
             for i in 0..20 {
                 s.fork(move || {
                     order.lock().unwrap().push((i, "begins"));
@@ -100,11 +97,11 @@ fn a_limit_of_one_is_one_after_the_other() {
 
 #[watched]
 fn a_fork_waits_until_there_is_room() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (go, gone) = mpsc::channel::<()>();
         let me = thread::current();
         let forked = AtomicBool::new(false);
-        let result = kind.scope().limit(1).open::<Oops, _, _>(|s| {
+        let result = Builder::new().limit(1).open::<Oops, _, _>(|s| {
             let forked = &forked;
             s.fork(move || {
                 until_it_waits(&me);
@@ -125,10 +122,10 @@ fn a_fork_waits_until_there_is_room() {
 
 #[watched]
 fn a_cancellation_ends_the_wait_for_room() {
-    everywhere(|kind| {
+    everywhere(|| {
         let ran = AtomicBool::new(false);
         let begun = AtomicUsize::new(0);
-        let result = kind.scope().limit(2).open(|s| {
+        let result = Builder::new().limit(2).open(|s| {
             let (go, gone) = mpsc::channel::<()>();
             s.fork(|| {
                 begun.fetch_add(1, SeqCst);
@@ -178,17 +175,6 @@ fn subtasks_run_on_threads_as_configured() {
             Ok(s.join()?.into_output())
         });
     let expected = ["order-1", "order-2", "order-3"].map(|name| Some(name.to_string()));
-    assert_eq!(names.unwrap(), expected);
-
-    let names = Builder::new()
-        .threads(PlatformThreads::new().name_counter("worker-", 0))
-        .open_with(scope::all_successful(), |s| {
-            for _ in 0..3 {
-                s.fork(name);
-            }
-            Ok(s.join()?.into_output())
-        });
-    let expected = ["worker-0", "worker-1", "worker-2"].map(|name| Some(name.to_string()));
     assert_eq!(names.unwrap(), expected);
 }
 
@@ -257,13 +243,12 @@ fn refused(builder: Builder) {
 fn a_thread_that_cannot_be_started_fails_the_join() {
     let bad = "a\0b";
     refused(Builder::new().threads(thread::Builder::new().name(bad.into())));
-    refused(Builder::new().threads(PlatformThreads::new().name_counter(bad, 0)));
 }
 
 #[watched]
 fn a_builder_opens_many_scopes() {
-    everywhere(|kind| {
-        let builder = kind.scope().name("again").limit(2);
+    everywhere(|| {
+        let builder = Builder::new().name("again").limit(2);
         for i in 0..3 {
             let value = builder.clone().open::<Oops, _, _>(|s| {
                 assert!(format!("{s:?}").contains("again"));

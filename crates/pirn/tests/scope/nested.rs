@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::common::{on_virtual, watched};
 use crate::fixture::*;
-use pirn::scope::{self, JoinError};
+use pirn::scope::{self, Builder, JoinError};
 use pirn::thread;
 
 /// Sums up to `n` by halves, each in a subtask.
-fn sum(kind: Kind, from: u64, to: u64) -> Result<u64, JoinError<Oops>> {
+fn sum(from: u64, to: u64) -> Result<u64, JoinError<Oops>> {
     if to - from == 1 {
         return Ok(from);
     }
     let middle = from.midpoint(to);
-    kind.scope().open(|s| {
-        let low = s.fork(move || sum(kind, from, middle).map_err(|_| "low"));
-        let high = s.fork(move || sum(kind, middle, to).map_err(|_| "high"));
+    Builder::new().open(|s| {
+        let low = s.fork(move || sum(from, middle).map_err(|_| "low"));
+        let high = s.fork(move || sum(middle, to).map_err(|_| "high"));
         let all = s.join()?;
         Ok(low.get(&all) + high.get(&all))
     })
@@ -23,9 +23,8 @@ fn sum(kind: Kind, from: u64, to: u64) -> Result<u64, JoinError<Oops>> {
 
 #[watched]
 fn scopes_in_subtasks() {
-    everywhere(|kind| {
-        let n = if kind == Kind::Virtual { 1000 } else { 32 };
-        assert_eq!(sum(kind, 0, n).unwrap(), n * (n - 1) / 2);
+    everywhere(|| {
+        assert_eq!(sum(0, 1000).unwrap(), 1000 * 999 / 2);
     });
 }
 
@@ -70,9 +69,9 @@ fn a_thousand_scopes_on_one_stack() {
 
 #[watched]
 fn one_after_the_other() {
-    everywhere(|kind| {
+    everywhere(|| {
         for i in 0..100 {
-            let value = kind.scope().open::<Oops, _, _>(|s| {
+            let value = Builder::new().open::<Oops, _, _>(|s| {
                 let subtask = s.fork(|| Ok(i));
                 let all = s.join()?;
                 Ok(subtask.get(&all))
@@ -84,10 +83,10 @@ fn one_after_the_other() {
 
 #[watched]
 fn forks_of_the_outer_scope_while_an_inner_one_is_open() {
-    everywhere(|kind| {
-        let result = kind.scope().open::<Oops, _, _>(|outer| {
+    everywhere(|| {
+        let result = Builder::new().open::<Oops, _, _>(|outer| {
             let before = outer.fork(|| Ok("before"));
-            let (meanwhile, inner) = kind.scope().open(|inner| {
+            let (meanwhile, inner) = Builder::new().open(|inner| {
                 let meanwhile = outer.fork(|| Ok("meanwhile"));
                 let inside = inner.fork(|| Ok::<_, Oops>("inside"));
                 let all = inner.join()?;
@@ -102,10 +101,10 @@ fn forks_of_the_outer_scope_while_an_inner_one_is_open() {
 
 #[watched]
 fn the_outer_scope_may_be_joined_in_the_inner_one() {
-    everywhere(|kind| {
-        let result = kind.scope().open::<Oops, _, _>(|outer| {
+    everywhere(|| {
+        let result = Builder::new().open::<Oops, _, _>(|outer| {
             let value = outer.fork(|| Ok(1));
-            kind.scope().open::<Oops, _, _>(|inner| {
+            Builder::new().open::<Oops, _, _>(|inner| {
                 let endless = inner.fork(forever::<()>);
                 let all = outer.join().map_err(|unjoined| unjoined.into_error())?;
                 drop(endless);
@@ -120,10 +119,10 @@ fn the_outer_scope_may_be_joined_in_the_inner_one() {
 
 #[watched]
 fn a_failure_inside_does_not_touch_the_outside() {
-    everywhere(|kind| {
-        let result = kind.scope().open(|outer| {
+    everywhere(|| {
+        let result = Builder::new().open(|outer| {
             let other = outer.fork(|| Ok(7));
-            let inner = kind.scope().open(|inner| {
+            let inner = Builder::new().open(|inner| {
                 inner.fork(|| Err::<(), _>("inner"));
                 inner.fork(forever::<()>);
                 inner.join()?;
@@ -140,10 +139,10 @@ fn a_failure_inside_does_not_touch_the_outside() {
 
 #[watched]
 fn a_cancelled_outer_scope_lets_the_owner_finish_an_inner_one() {
-    everywhere(|kind| {
-        let result = kind.scope().open(|outer| {
+    everywhere(|| {
+        let result = Builder::new().open(|outer| {
             outer.cancel();
-            let inner = kind.scope().open::<Oops, _, _>(|inner| {
+            let inner = Builder::new().open::<Oops, _, _>(|inner| {
                 let subtask = inner.fork(|| Ok(7));
                 let all = inner.join()?;
                 Ok(subtask.get(&all))
@@ -168,7 +167,7 @@ fn seven() -> u32 {
 
 #[watched]
 fn in_threads_and_scopes_of_other_kinds() {
-    everywhere(|_| {
+    everywhere(|| {
         assert_eq!(std::thread::spawn(seven).join().unwrap(), 7);
         std::thread::scope(|s| {
             let threads = [s.spawn(seven), s.spawn(seven)];
@@ -194,7 +193,7 @@ fn in_threads_and_scopes_of_other_kinds() {
 
 #[watched]
 fn in_futures() {
-    everywhere(|_| {
+    everywhere(|| {
         let future = async {
             let spawned = thread::spawn(seven).await.unwrap();
             spawned + seven()
@@ -212,7 +211,7 @@ fn in_destructors_while_a_panic_unwinds() {
             self.0.store(seven() == 7, SeqCst);
         }
     }
-    everywhere(|_| {
+    everywhere(|| {
         let ran = AtomicBool::new(false);
         let message = panic_of(|| {
             let _at_end = AtEnd(&ran);
@@ -233,9 +232,9 @@ fn in_destructors_of_thread_locals() {
     }
     thread_local!(static AT_END: std::cell::RefCell<Option<AtEnd>> = const { std::cell::RefCell::new(None) });
     let (sender, receiver) = std::sync::mpsc::channel();
-    for kind in [Kind::Virtual, Kind::Platform] {
+    {
         let sender = &sender;
-        let result = kind.scope().open_with(scope::await_all::<Oops>(), |s| {
+        let result = Builder::new().open_with(scope::await_all::<Oops>(), |s| {
             let sender = sender.clone();
             s.fork(move || {
                 AT_END.set(Some(AtEnd(sender)));
@@ -245,11 +244,6 @@ fn in_destructors_of_thread_locals() {
             Ok(())
         });
         result.unwrap();
-        // A platform thread's destructors run after it has left the scope, as with
-        // `std::thread::scope`.
-        match kind {
-            Kind::Virtual => assert_eq!(receiver.try_recv(), Ok(7)),
-            Kind::Platform => assert_eq!(receiver.recv(), Ok(7)),
-        }
+        assert_eq!(receiver.try_recv(), Ok(7));
     }
 }

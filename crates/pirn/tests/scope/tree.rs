@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, JoinError, ScopeInfo};
+use pirn::scope::{self, Builder, JoinError, ScopeInfo};
 use pirn::thread;
 
 /// Returns the scope of this name.
@@ -24,8 +24,8 @@ fn is_open(name: &str) -> bool {
 
 #[watched]
 fn debug_shows_name_owner_and_subtasks() {
-    everywhere(|kind| {
-        let result = kind.scope().name("duke").open(|s| {
+    everywhere(|| {
+        let result = Builder::new().name("duke").open(|s| {
             let shown = format!("{s:?}");
             assert!(shown.contains("duke"), "{shown}");
             assert!(shown.contains("subtasks: []"), "{shown}");
@@ -57,14 +57,14 @@ fn unique(label: &str) -> String {
 
 #[watched]
 fn the_tree_shows_nested_scopes() {
-    everywhere(|kind| {
+    everywhere(|| {
         let me = thread::current().id();
         let [outer, inner, deep] = ["outer", "inner", "deep"].map(unique);
         let name = deep.clone();
-        let result = kind.scope().name(&*outer).open(|s| {
+        let result = Builder::new().name(&*outer).open(|s| {
             let (here, heard) = mpsc::channel();
             s.fork(move || {
-                let result = kind.scope().name(&*name).open(|s| {
+                let result = Builder::new().name(&*name).open(|s| {
                     let ids = here.clone();
                     s.fork(move || {
                         ids.send(thread::current().id()).unwrap();
@@ -77,7 +77,7 @@ fn the_tree_shows_nested_scopes() {
                 result.map_err(|_| "cancelled")
             });
             let subtasks = [heard.recv().unwrap(), heard.recv().unwrap()];
-            kind.scope().name(&*inner).open::<Oops, _, _>(|s| {
+            Builder::new().name(&*inner).open::<Oops, _, _>(|s| {
                 let (outer, inner, deep) = (find(&outer), find(&inner), find(&deep));
                 assert_eq!((outer.owner.id(), inner.owner.id()), (me, me));
                 assert_eq!(inner.parent, Some(outer.id));
@@ -106,11 +106,11 @@ fn the_tree_shows_nested_scopes() {
 
 #[watched]
 fn subtasks_are_shown_until_they_end_also_when_cancelled() {
-    everywhere(|kind| {
+    everywhere(|| {
         let name = unique("busy");
         let (go, gone) = mpsc::channel::<()>();
         let (here, heard) = mpsc::channel();
-        let result = kind.scope().name(&*name).open(|s| {
+        let result = Builder::new().name(&*name).open(|s| {
             for _ in 0..40 {
                 let here = here.clone();
                 s.fork(move || {
@@ -141,10 +141,10 @@ fn subtasks_are_shown_until_they_end_also_when_cancelled() {
 
 #[watched]
 fn a_scope_that_panics_is_forgotten() {
-    everywhere(|kind| {
+    everywhere(|| {
         let name = unique("panicking");
         panic_of(|| {
-            kind.scope().name(&*name).open::<Oops, (), _>(|_| {
+            Builder::new().name(&*name).open::<Oops, (), _>(|_| {
                 assert!(is_open(&name));
                 panic!("out of it");
             })

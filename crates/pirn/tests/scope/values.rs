@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, JoinError, State};
+use pirn::scope::{self, Builder, JoinError, State};
 use pirn::thread;
 
 pirn::scoped_value! {
@@ -16,8 +16,8 @@ const STRUCTURE: &str =
     "a subtask was forked while scoped values are bound that were not when its scope was opened";
 
 /// What a subtask of a scope opened here reads as `NAME`.
-fn name_in_subtask(kind: Kind) -> Option<String> {
-    let name = kind.scope().open::<Oops, _, _>(|s| {
+fn name_in_subtask() -> Option<String> {
+    let name = Builder::new().open::<Oops, _, _>(|s| {
         let subtask = s.fork(|| Ok(NAME.try_with(str::to_owned)));
         let all = s.join()?;
         Ok(subtask.get(&all))
@@ -26,9 +26,9 @@ fn name_in_subtask(kind: Kind) -> Option<String> {
 }
 
 /// What a subtask of a subtask reads.
-fn name_in_grandchild(kind: Kind) -> Option<String> {
-    let name = kind.scope().open::<Oops, _, _>(|s| {
-        let subtask = s.fork(move || Ok(name_in_subtask(kind)));
+fn name_in_grandchild() -> Option<String> {
+    let name = Builder::new().open::<Oops, _, _>(|s| {
+        let subtask = s.fork(move || Ok(name_in_subtask()));
         let all = s.join()?;
         Ok(subtask.get(&all))
     });
@@ -37,26 +37,26 @@ fn name_in_grandchild(kind: Kind) -> Option<String> {
 
 #[watched]
 fn subtasks_and_theirs_inherit() {
-    everywhere(|kind| {
-        assert_eq!(name_in_subtask(kind), None);
-        assert_eq!(name_in_grandchild(kind), None);
+    everywhere(|| {
+        assert_eq!(name_in_subtask(), None);
+        assert_eq!(name_in_grandchild(), None);
         let name = String::from("x");
         NAME.bind(&name, || {
-            assert_eq!(name_in_subtask(kind).unwrap(), "x");
-            assert_eq!(name_in_grandchild(kind).unwrap(), "x");
-            NAME.bind("y", || assert_eq!(name_in_subtask(kind).unwrap(), "y"));
-            assert_eq!(name_in_subtask(kind).unwrap(), "x");
+            assert_eq!(name_in_subtask().unwrap(), "x");
+            assert_eq!(name_in_grandchild().unwrap(), "x");
+            NAME.bind("y", || assert_eq!(name_in_subtask().unwrap(), "y"));
+            assert_eq!(name_in_subtask().unwrap(), "x");
         });
-        assert_eq!(name_in_subtask(kind), None);
+        assert_eq!(name_in_subtask(), None);
     });
 }
 
 #[watched]
 fn the_value_itself_is_inherited() {
-    everywhere(|kind| {
+    everywhere(|| {
         let name = String::from("x");
         let result = NAME.bind(&name, || {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 s.fork(|| {
                     NAME.with(|bound| assert!(std::ptr::eq(bound, &*name), "a copy"));
                     Ok(())
@@ -71,15 +71,15 @@ fn the_value_itself_is_inherited() {
 
 #[watched]
 fn a_subtask_binds_for_itself_and_its_own() {
-    everywhere(|kind| {
+    everywhere(|| {
         let names = NAME.bind("x", || {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 let bound = AtomicBool::new(false);
                 let bound: &'static AtomicBool = Box::leak(Box::new(bound));
                 let rebinds = s.fork(move || {
                     let inner = NAME.bind("y", || {
                         bound.store(true, SeqCst);
-                        name_in_subtask(kind)
+                        name_in_subtask()
                     });
                     Ok((inner, NAME.cloned_text()))
                 });
@@ -113,11 +113,11 @@ impl ClonedText for pirn::ScopedValue<str> {
 
 #[watched]
 fn a_fork_inside_a_later_binding_panics_and_the_scope_goes_on() {
-    everywhere(|kind| {
+    everywhere(|| {
         for outside in [false, true] {
             let fork_inside = || {
                 let (begun, drops) = (AtomicUsize::new(0), Drops::default());
-                let value = kind.scope().open::<Oops, _, _>(|s| {
+                let value = Builder::new().open::<Oops, _, _>(|s| {
                     let before = s.fork(|| Ok(begun.fetch_add(1, SeqCst)));
                     let token = drops.token();
                     // Bound again.
@@ -151,10 +151,10 @@ fn a_fork_inside_a_later_binding_panics_and_the_scope_goes_on() {
 
 #[watched]
 fn a_fork_inside_a_later_binding_that_nobody_catches() {
-    everywhere(|kind| {
+    everywhere(|| {
         let (begun, interrupted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let message = panic_of(|| {
-            kind.scope().open::<Oops, _, _>(|s| {
+            Builder::new().open::<Oops, _, _>(|s| {
                 s.fork(|| counted_forever::<()>(&begun, &interrupted));
                 until(|| begun.load(SeqCst) == 1);
                 ID.bind(&7, || s.fork(|| Ok(())));
@@ -170,11 +170,11 @@ fn a_fork_inside_a_later_binding_that_nobody_catches() {
 
 #[watched]
 fn a_scope_opened_inside_a_binding_serves_there() {
-    everywhere(|kind| {
-        let result = kind.scope().open::<Oops, _, _>(|outer| {
+    everywhere(|| {
+        let result = Builder::new().open::<Oops, _, _>(|outer| {
             let inner = ID.bind(&7, || {
                 // The inner scope knows the binding, the outer one does not.
-                kind.scope().open::<Oops, _, _>(|inner| {
+                Builder::new().open::<Oops, _, _>(|inner| {
                     let message = panic_of(|| outer.fork(|| Ok(())));
                     assert!(message.starts_with(STRUCTURE), "{message}");
                     let id = inner.fork(|| Ok(ID.get()));
@@ -192,8 +192,8 @@ fn a_scope_opened_inside_a_binding_serves_there() {
 
 #[watched]
 fn a_join_inside_a_later_binding() {
-    everywhere(|kind| {
-        let value = kind.scope().open::<Oops, _, _>(|s| {
+    everywhere(|| {
+        let value = Builder::new().open::<Oops, _, _>(|s| {
             let id = s.fork(|| Ok(ID.cloned_or(3)));
             let all = ID.bind(&7, || s.join())?;
             Ok(id.get(&all))
@@ -204,9 +204,9 @@ fn a_join_inside_a_later_binding() {
 
 #[watched]
 fn a_panic_of_a_subtask_ends_its_bindings_only() {
-    everywhere(|kind| {
+    everywhere(|| {
         let result = ID.bind(&1, || {
-            let result = kind.scope().open_with(scope::await_all::<Oops>(), |s| {
+            let result = Builder::new().open_with(scope::await_all::<Oops>(), |s| {
                 let panics = s.fork(|| -> Result<(), Oops> { ID.bind(&2, || panic!("bound")) });
                 s.join()?;
                 assert_eq!(panics.state(), State::Failed);
@@ -221,9 +221,9 @@ fn a_panic_of_a_subtask_ends_its_bindings_only() {
 
 #[watched]
 fn many_bindings_in_many_subtasks() {
-    everywhere(|kind| {
+    everywhere(|| {
         let sum = ID.bind(&1, || {
-            kind.scope().open_with(scope::all_successful(), |s| {
+            Builder::new().open_with(scope::all_successful(), |s| {
                 for i in 0..50 {
                     s.fork(move || {
                         ID.bind(&i, || {
@@ -242,9 +242,9 @@ fn many_bindings_in_many_subtasks() {
 
 #[watched]
 fn threads_of_other_kinds_inherit_nothing_from_a_subtask() {
-    everywhere(|kind| {
+    everywhere(|| {
         let result: Result<_, JoinError<Oops>> = ID.bind(&1, || {
-            kind.scope().open(|s| {
+            Builder::new().open(|s| {
                 let seen = s.fork(|| {
                     let spawned = thread::spawn(|| ID.is_bound()).join().unwrap();
                     let scoped = thread::scope(|s| s.spawn(|| ID.is_bound()).join().unwrap());

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::common::memory::resident;
 use crate::common::{Rng, child, watched};
 use pirn::scope::{self, Builder, JoinError, TaskScope};
-use pirn::thread::{self, Interrupted, PlatformThreads};
+use pirn::thread::{self, Interrupted};
 
 /// Longer than any test, unless interrupted.
 const FOREVER: Duration = Duration::from_secs(3600);
@@ -224,7 +224,6 @@ fn at_random(seed: u64, depth: u32) -> Result<(), Failed> {
         0 => builder = builder.timeout(rng.micros(400)),
         1 => builder = builder.timeout(Duration::from_secs(1000)),
         2 => builder = builder.limit(1 + rng.below(4) as usize),
-        3 if depth == 0 && rng.below(8) == 0 => builder = builder.threads(PlatformThreads::new()),
         _ => {}
     }
     let count = rng.below(6);
@@ -368,13 +367,10 @@ fn ten_thousand_scopes_at_random() {
 fn forks_race_with_the_cancellation_by_a_sibling() {
     child::with_carriers(&CARRIERS, || {
         let mut rng = Rng::new(first_seed());
-        for round in 0..times(3000) {
-            let (place, builder) = match round % 50 {
-                0 => (3, Builder::new().threads(PlatformThreads::new())),
-                _ => (rng.below(30), Builder::new()),
-            };
+        for _ in 0..times(3000) {
+            let place = rng.below(30);
             let alive = Alive::new();
-            let result: Result<(), Failed> = builder.open(|s| {
+            let result: Result<(), Failed> = pirn::scope(|s| {
                 for i in 0..place + 20 {
                     let alive = &alive;
                     s.fork(move || {
@@ -391,7 +387,7 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
             });
             assert!(
                 matches!(result, Err(JoinError::Failed(Interrupted))),
-                "round {round}: {result:?}"
+                "{result:?}"
             );
         }
         nothing_is_left();

@@ -40,11 +40,13 @@ fn a_counter_names_threads_in_order() {
 }
 
 #[watched]
-fn a_factory_makes_threads_alike() {
-    let factory = Builder::new().name_counter("f", 0).factory();
+fn clones_of_a_builder_make_threads_alike() {
+    let builder = Builder::new().name_counter("f", 0);
     let names = Mutex::new(HashSet::new());
     crowd(|_| {
-        let handle = factory.spawn(|| thread::current().name().unwrap().to_owned());
+        let handle = builder
+            .clone()
+            .spawn(|| thread::current().name().unwrap().to_owned());
         assert!(
             names
                 .lock()
@@ -58,7 +60,7 @@ fn a_factory_makes_threads_alike() {
     assert_eq!(names.into_inner().unwrap(), expected);
     let text = String::from("borrowed");
     thread::scope(|scope| {
-        let handle = factory.spawn_scoped(scope, || text.len()).unwrap();
+        let handle = builder.clone().spawn_scoped(scope, || text.len()).unwrap();
         assert_eq!(handle.join().unwrap(), 8);
     });
 }

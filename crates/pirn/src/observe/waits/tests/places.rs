@@ -23,19 +23,12 @@ fn threads() {
     let line = line!() + 1;
     let own = Builder::new().spawn(own_line).unwrap();
     assert_eq!(own.join().unwrap(), Some(line));
-    let factory = Builder::new().factory();
-    let line = line!() + 1;
-    let own = factory.spawn(own_line).unwrap();
-    assert_eq!(own.join().unwrap(), Some(line));
     thread::scope(|s| {
         let line = line!() + 1;
         let own = s.spawn(own_line);
         assert_eq!(own.join().unwrap(), Some(line));
         let line = line!() + 1;
         let own = Builder::new().spawn_scoped(s, own_line).unwrap();
-        assert_eq!(own.join().unwrap(), Some(line));
-        let line = line!() + 1;
-        let own = factory.spawn_scoped(s, own_line).unwrap();
         assert_eq!(own.join().unwrap(), Some(line));
     });
 }

@@ -1,13 +1,16 @@
-//! Deadlines for the extent of a call, without a scope.
+//! Deadlines: of scopes, and of calls without a scope ([`with_deadline`]).
 //!
-//! When the time is up, a virtual thread that a timer starts, as [for a scope](super::keeper), sets
-//! the caller's flag of interruption. The two share a lock: the second to take it finds what the
-//! first has done.
+//! A virtual thread that a timer starts, the watcher, acts when the time is up, because the owner
+//! of the scope, or the caller, may be busy then. The watcher is made when the scope is opened or
+//! the function is called. Usually the scope is left before, and the watcher never runs.
+//!
+//! The watcher of a scope cancels the scope. That of a call sets the caller's interrupt flag, under
+//! a lock that caller and watcher share: the second to take it finds what the first has done.
 //!
 //! ```text
-//!   the caller                               the keeper's thread
+//!   the caller                               the watcher
 //!   1 call f                                 a  lock: unless it is over, set EXPIRED, unlock
-//!   2 lock: it is over, unlock               b  end the wait, if that has ended one
+//!   2 lock: it is over, unlock               b  end the wait, if a has decided one
 //!   3 clear EXPIRED, unless an outer         c  call those who listen for interrupts
 //!     call's time is up as well
 //! ```
@@ -21,16 +24,19 @@
 //!
 //! [`WaitWord::expire`]: pirn_rt::vthread::wait_word::WaitWord::expire
 
-use super::keeper::delayed;
-use super::state;
-use crate::thread::{Thread, current, tell_listeners};
-use core::cell::Cell;
+use super::JoinError;
+use super::state::{self, Cause, ScopeState};
+use crate::thread::{Builder, Thread, current, tell_listeners};
+use core::cell::{Cell, OnceCell};
 use core::panic::Location;
+use core::ptr::NonNull;
 use pirn_rt::blocking::delayed::DelayedStart;
 use pirn_rt::local;
 use pirn_rt::lock::Lock;
 use pirn_rt::time::Deadline;
+use pirn_rt::vthread::ClosureBody;
 use pirn_rt::vthread::record::Place;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,25 +49,25 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Called {
     deadline: Deadline,
-    /// The same as it was given, if it was: who passes it on may compare it.
+    /// The same as it was given, if it was: a program that passes it on may compare it.
     given: Option<Instant>,
 }
 
-/// Calls a function, and interrupts the running thread if that takes longer than until `deadline`.
+/// Calls a function, and interrupts the running thread if `deadline` passes meanwhile.
 ///
-/// What is waiting then, or begins to wait afterwards, ends as by
+/// A wait that is under way then, or begins afterwards, ends as by
 /// [`Thread::interrupt`](crate::thread::Thread::interrupt), which lists the waits that end: input
 /// and output fail with `ECANCELED`. When `f` has returned, the thread is no longer interrupted,
 /// unless another thread has interrupted it as well, or the time of an outer call is up, too. The
-/// result is that of `f`: what code has computed in spite of the interrupt is not lost.
+/// result of `f` is returned in any case.
 ///
 /// Deadlines are inherited: an earlier one that holds already, of an outer call or of the
 /// [scope](super::Builder::deadline) that the thread is in, replaces `deadline`, and a scope that
 /// is opened within the call is cancelled at that time. Threads that are spawned without a scope
 /// inherit none. Works on platform threads as well.
 ///
-/// It costs what a thread does that is made and never started, and a timer: some 300 ns. A deadline
-/// that has passed takes neither.
+/// A call makes a thread that is usually never started, and a timer: some 300 ns. A deadline that
+/// has passed takes neither.
 ///
 /// # Panics
 /// If `f` does, or there is no memory for the thread that watches the clock.
@@ -90,7 +96,7 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
         return f(); // An outer call's time is up no later.
     }
     let extent = Arc::new(Extent::of_running_thread());
-    let start = keeper(&extent, deadline, Location::caller());
+    let start = watch_call(&extent, deadline, Location::caller());
     let leave = Leave {
         extent: &extent,
         start: start.as_ref(),
@@ -106,22 +112,22 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Makes the thread that a timer starts when the time is up, unless it is.
-fn keeper(extent: &Arc<Extent>, deadline: Deadline, place: Place) -> Option<DelayedStart> {
+/// Makes the watcher of a call, unless its time is up already.
+fn watch_call(extent: &Arc<Extent>, deadline: Deadline, place: Place) -> Option<DelayedStart> {
     if deadline.has_passed() {
         return None;
     }
     let extent = Arc::clone(extent);
     // SAFETY: the closure owns what it uses.
-    let start = unsafe { delayed("deadline", place, move || extent.expire()) };
+    let start = unsafe { watcher("deadline", place, move || extent.expire()) };
     Some(start.expect("there is memory for the thread that watches the clock"))
 }
 
-/// Returns the time at which what the running thread does is to end: the earliest deadline of the
-/// calls of [`with_deadline`] and of the scopes that it is in.
+/// Returns the earliest deadline of the scopes and the calls of [`with_deadline`] that the running
+/// thread is in.
 ///
-/// Code that asks others, in whatever way, can pass it on. That of a call is as it was given; that
-/// of a scope is exact to within a microsecond.
+/// A client can pass it on to its server. The deadline of a call is returned as it was given, that
+/// of a scope to within a microsecond.
 ///
 /// # Examples
 /// ```
@@ -159,7 +165,7 @@ impl Called {
     }
 }
 
-/// What the caller and the keeper's thread share.
+/// What the caller and the watcher share.
 struct Extent {
     thread: Thread,
     is_over: Lock<bool>,
@@ -194,7 +200,7 @@ impl Extent {
 /// Ends the call, also if it panics.
 struct Leave<'a> {
     extent: &'a Extent,
-    /// The keeper, if the time was not up from the beginning.
+    /// The watcher, if the time was not up from the beginning.
     start: Option<&'a DelayedStart>,
     /// The deadline of the outer calls.
     outer: Deadline,
@@ -215,21 +221,89 @@ impl Drop for Leave<'_> {
     }
 }
 
+/// Makes a thread that calls `act` when a timer starts it.
+///
+/// # Errors
+/// There is no memory for the thread.
+///
+/// # Safety
+/// What the closure uses is there, and another thread may use it, until the closure has run or the
+/// start has been cancelled.
+unsafe fn watcher(name: &str, place: Place, act: impl FnOnce()) -> io::Result<DelayedStart> {
+    let builder = Builder::new().name(name.into());
+    let (_, thread) = builder.make(place, |attributes| ClosureBody::allocate(attributes, act))?;
+    Ok(DelayedStart::new(thread))
+}
+
+/// The watcher of a scope, if the scope has a deadline. Only the owner uses it.
+pub(super) struct ScopeDeadline(OnceCell<DelayedStart>);
+
+impl ScopeDeadline {
+    pub(super) const fn new() -> ScopeDeadline {
+        ScopeDeadline(OnceCell::new())
+    }
+
+    /// Makes the watcher if the scope has a deadline.
+    ///
+    /// # Errors
+    /// The watcher's thread could not be made.
+    ///
+    /// # Safety
+    /// This and the state stay in place until [`end`](Self::end) has returned.
+    pub(super) unsafe fn begin<E>(
+        &self,
+        state: &ScopeState,
+        place: Place,
+    ) -> Result<(), JoinError<E>> {
+        if state.deadline.is_never() {
+            return Ok(());
+        }
+        if state.deadline.has_passed() {
+            state.cancel(Cause::TimedOut, None);
+            return Ok(());
+        }
+        let scope = NonNull::from(state);
+        let act = move || {
+            // SAFETY: the scope is there until `end_watch`.
+            let state = unsafe { scope.as_ref() };
+            state.cancel(Cause::TimedOut, None);
+            state.end_watch();
+        };
+        // SAFETY: the caller keeps the state in place, whose lock protects what it shares.
+        let start = unsafe { watcher("scope-deadline", place, act) }.map_err(JoinError::Fork)?;
+        state.begin_watch();
+        let start = self.0.get_or_init(|| start);
+        // SAFETY: the start is in the scope's frame, which stays until `end` has been called.
+        unsafe { start.arm(state.deadline) };
+        Ok(())
+    }
+
+    /// Cancels the watcher, if there is one and the time is not up. A watcher that has started
+    /// leaves the scope by itself.
+    pub(super) fn end(&self, state: &ScopeState) {
+        let Some(start) = self.0.get() else { return };
+        // The child of a fork has no timers, and their locks may be held for ever.
+        if !pirn_rt::runtime::has_forked() && start.cancel() {
+            state.end_watch();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
 
     #[test]
-    fn a_deadline_that_has_passed_has_no_keeper() {
+    fn a_deadline_that_has_passed_has_no_watcher() {
         let extent = Arc::new(Extent::of_running_thread());
-        let keeper_until = |at| keeper(&extent, Deadline::at(at), Location::caller());
+        let watch_until = |at| watch_call(&extent, Deadline::at(at), Location::caller());
         let now = Instant::now();
-        assert!(keeper_until(now).is_none());
+        assert!(watch_until(now).is_none());
         let later = now + Duration::from_secs(3600);
-        let keeper = keeper_until(later).unwrap();
+        let watcher = watch_until(later).unwrap();
         // SAFETY: it stays here until it is cancelled.
-        unsafe { keeper.arm(Deadline::at(later)) };
-        assert!(keeper.cancel());
+        unsafe { watcher.arm(Deadline::at(later)) };
+        assert!(watcher.cancel());
     }
 }
