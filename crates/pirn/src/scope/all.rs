@@ -25,6 +25,7 @@ use core::panic::Location;
 /// }
 /// assert_eq!(handle_order("pirn").unwrap(), (4, "order of pirn".to_string()));
 /// ```
+#[doc(alias = "invokeAll")]
 #[track_caller]
 pub fn all<E: Send, A: Tasks<E>>(tasks: A) -> Result<A::Values, JoinError<E>> {
     tasks.all()
@@ -46,6 +47,7 @@ pub fn all<E: Send, A: Tasks<E>>(tasks: A) -> Result<A::Values, JoinError<E>> {
 /// }));
 /// assert_eq!(found.unwrap(), "10.0.0.7");
 /// ```
+#[doc(alias = "invokeAny")]
 #[track_caller]
 pub fn any<T, E, F>(tasks: impl IntoIterator<Item = F>) -> Result<T, JoinError<E>>
 where

@@ -268,16 +268,6 @@ impl Thread {
         self.wait_word().is_interrupted()
     }
 
-    /// Lends the calling thread, which is about to wait for this thread, as its carrier, if this is
-    /// a virtual thread that has not started and the calling thread is a platform thread.
-    pub(crate) fn lend_to(&self) {
-        if let Some(thread) = self.as_virtual()
-            && vthread::current().is_none()
-        {
-            pirn_rt::sched::lend(thread);
-        }
-    }
-
     /// Returns the word that decides the thread's interruptible waits.
     pub(crate) fn wait_word(&self) -> &WaitWord {
         match &self.0 {

@@ -19,6 +19,7 @@
 
 mod builder;
 pub(crate) mod drive;
+pub(crate) mod group;
 mod identity;
 mod interrupt;
 pub(crate) mod join;
@@ -30,6 +31,7 @@ mod park;
 mod parker;
 pub(crate) mod scheduler;
 pub(crate) mod scoped;
+mod semaphore;
 #[cfg(feature = "macros")]
 pub(crate) mod std_start;
 pub(crate) mod working_for;
@@ -48,6 +50,7 @@ pub use listeners::{OnInterrupt, on_interrupt};
 pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use parker::Parker;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
+pub use semaphore::{Permit, Semaphore};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
 pub use working_for::working_for;
 

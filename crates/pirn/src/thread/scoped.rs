@@ -1,5 +1,6 @@
 //! Scoped threads, like [`std::thread::scope`], on all carriers.
 
+use super::group::{self, Member};
 use super::join::RawHandle;
 use super::park::park_for;
 use super::{Builder, Thread, current};
@@ -7,16 +8,15 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::body::{self, Body};
 use pirn_rt::vthread::identity;
 use pirn_rt::vthread::record::Attributes;
-use pirn_rt::vthread::{ClosureBody, Ready, ThreadRef};
+use pirn_rt::vthread::{Ready, ThreadRef};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// The data that a scope and its threads share.
 struct ScopeData {
-    /// For people: its threads are its members.
+    /// By which dumps find the scope's threads.
     id: u64,
     running: AtomicUsize,
     /// The number of threads that panicked and whose panic no `join` has taken.
@@ -29,58 +29,21 @@ impl ScopeData {
         // Relaxed: the thread that increments is the owner or keeps the scope open.
         self.running.fetch_add(1, Ordering::Relaxed);
     }
+}
 
-    /// Counts a thread of the scope out.
-    fn leave(&self) {
+/// The thread's own reference: when it has counted itself out, the scope may be gone.
+impl Member for Arc<ScopeData> {
+    fn panicked(&self) {
+        // Relaxed: read after the Acquire of `running`.
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn ended(&self) {
         // Release: pairs with the owner's Acquire, so that all that the thread did is visible after
         // the scope.
         if self.running.fetch_sub(1, Ordering::Release) == 1 {
             self.owner.unpark();
         }
-    }
-
-    fn count_panic(&self) {
-        self.panics.fetch_add(1, Ordering::Relaxed); // Relaxed: read after the Acquire of `running`.
-    }
-}
-
-/// The body of a scoped thread. The closure's body comes first, so that a handle finds the result
-/// at the same place as in any other thread.
-#[repr(C)]
-struct ScopedBody<T, F> {
-    inner: ClosureBody<T, F>,
-    /// The body's own reference: when the thread has counted itself out, the scope may be gone.
-    scope: Arc<ScopeData>,
-}
-
-impl<T, F: FnOnce() -> T> Body for ScopedBody<T, F> {
-    fn code() -> &'static str {
-        core::any::type_name::<F>()
-    }
-
-    unsafe fn run(&self) {
-        // SAFETY: the caller's contract.
-        unsafe {
-            self.inner.run();
-            if self.inner.has_panicked() {
-                self.scope.count_panic();
-            }
-        }
-    }
-
-    unsafe fn abandon(&self) {
-        // SAFETY: the caller's contract.
-        unsafe { self.inner.abandon() };
-        self.scope.count_panic();
-    }
-
-    unsafe fn drop_result(&self) {
-        // SAFETY: the caller's contract.
-        unsafe { self.inner.drop_result() };
-    }
-
-    unsafe fn ended(&self) {
-        self.scope.leave();
     }
 }
 
@@ -147,7 +110,7 @@ where
     }
     match result {
         Err(payload) => resume_unwind(payload),
-        // Relaxed: see `count_panic`.
+        // Relaxed: see `panicked`.
         Ok(_) if scope.data.panics.load(Ordering::Relaxed) > 0 => {
             panic!("a scoped thread panicked")
         }
@@ -192,16 +155,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> T,
     {
-        let body = ScopedBody {
-            inner: ClosureBody::new(closure),
-            scope: Arc::clone(&self.data),
-        };
-        let write = |place: *mut ScopedBody<T, F>| {
-            // SAFETY: `allocate` passes memory that is valid for writes.
-            unsafe { place.write(body) }
-        };
-        // SAFETY: `write` writes the whole body.
-        let (thread, ready, _) = unsafe { body::allocate(attributes, write) }?;
+        let (thread, ready) = group::allocate(attributes, closure, Arc::clone(&self.data))?;
         thread.set_scope(self.data.id);
         self.data.enter();
         Some((thread, ready))
@@ -258,7 +212,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     pub fn join(self) -> super::Result<T> {
         let result = self.raw.join();
         if result.is_err() {
-            self.scope.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `count_panic`.
+            self.scope.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `panicked`.
         }
         result
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::watched;
 use crate::fixture::{LONG, each_kind, interrupt_me_soon, sleeper, stubborn, until_it_waits};
-use pirn::executor::{SubmitError, ThreadPerTask};
+use pirn::executor::{TaskError, ThreadPerTask};
 use pirn::thread::{self, Interrupted};
 
 #[watched]
@@ -22,7 +22,7 @@ fn a_shut_down_executor_takes_no_tasks() {
         for _ in 0..100 {
             let ran = ran.clone();
             let refused = executor.submit(move || ran.send(()));
-            assert!(matches!(refused, Err(SubmitError::Shutdown)), "{refused:?}");
+            assert!(matches!(refused, Err(TaskError::Shutdown)), "{refused:?}");
         }
         drop(ran);
         assert!(runs.recv().is_err(), "a refused closure ran or lives");
@@ -30,7 +30,7 @@ fn a_shut_down_executor_takes_no_tasks() {
         assert!(!task.thread().is_interrupted());
         end.send(4).unwrap();
         assert_eq!(task.join().unwrap(), 4);
-        assert!(executor.await_termination(LONG));
+        assert!(executor.await_termination(LONG).unwrap());
         assert!(executor.is_terminated());
     });
 }
@@ -38,10 +38,10 @@ fn a_shut_down_executor_takes_no_tasks() {
 #[watched]
 fn an_executor_without_tasks_terminates_at_once() {
     each_kind(|executor| {
-        assert!(!executor.await_termination(Duration::ZERO));
+        assert!(!executor.await_termination(Duration::ZERO).unwrap());
         executor.shutdown();
         assert!(executor.is_terminated());
-        assert!(executor.await_termination(Duration::ZERO));
+        assert!(executor.await_termination(Duration::ZERO).unwrap());
     });
     each_kind(ThreadPerTask::close);
     each_kind(|executor| {
@@ -62,11 +62,11 @@ fn shutdown_now_interrupts_all_tasks() {
             task.join().unwrap(); // Not cancelled: it has its result.
         }
         assert!(stubborn.thread().is_interrupted());
-        assert!(matches!(executor.submit(|| ()), Err(SubmitError::Shutdown)));
+        assert!(matches!(executor.submit(|| ()), Err(TaskError::Shutdown)));
         assert!(!executor.is_terminated());
         end.send(1).unwrap();
         assert_eq!(stubborn.join().unwrap(), 1);
-        assert!(executor.await_termination(LONG));
+        assert!(executor.await_termination(LONG).unwrap());
     });
 }
 
@@ -109,10 +109,10 @@ fn many_threads_await_termination() {
         std::thread::scope(|platform| {
             thread::scope(|scope| {
                 let virtual_: Vec<_> = (0..10)
-                    .map(|_| scope.spawn(|| executor.await_termination(LONG)))
+                    .map(|_| scope.spawn(|| executor.await_termination(LONG).unwrap()))
                     .collect();
-                platform.spawn(|| assert!(executor.await_termination(LONG)));
-                platform.spawn(|| assert!(executor.await_termination(Duration::MAX)));
+                platform.spawn(|| assert!(executor.await_termination(LONG).unwrap()));
+                platform.spawn(|| assert!(executor.await_termination(Duration::MAX).unwrap()));
                 for waiter in &virtual_ {
                     until_it_waits(waiter.thread());
                 }
@@ -125,23 +125,20 @@ fn many_threads_await_termination() {
 }
 
 #[watched]
-fn await_termination_hears_interrupts_or_does_not() {
+fn an_interrupt_ends_await_termination() {
     each_kind(|executor| {
         let (_task, end) = stubborn(&executor);
         executor.shutdown();
         interrupt_me_soon();
-        let result = executor.await_termination_interruptible(LONG);
-        assert_eq!(result, Err(Interrupted));
-        // The flag is set, and only the interruptible wait regards it.
-        assert!(!executor.await_termination(Duration::from_millis(2)));
-        assert!(thread::take_interrupt());
-        let result = executor.await_termination_interruptible(Duration::from_millis(2));
-        assert_eq!(result, Ok(false));
+        assert_eq!(executor.await_termination(LONG), Err(Interrupted));
+        assert!(thread::take_interrupt(), "the flag is lost");
+        let soon = Duration::from_millis(2);
+        assert_eq!(executor.await_termination(soon), Ok(false));
         end.send(0).unwrap();
-        assert_eq!(executor.await_termination_interruptible(LONG), Ok(true));
+        assert_eq!(executor.await_termination(LONG), Ok(true));
         thread::current().interrupt();
         // There is nothing to wait for.
-        assert_eq!(executor.await_termination_interruptible(LONG), Ok(true));
+        assert_eq!(executor.await_termination(LONG), Ok(true));
         assert!(thread::take_interrupt());
     });
 }
@@ -204,7 +201,7 @@ fn an_interrupted_close_interrupts_the_tasks_and_waits_on() {
             executor.close();
             assert!(thread::take_interrupt(), "the flag is lost");
             assert_eq!(heard.recv(), Ok("interrupted"));
-            assert!(task.is_done() && cleaner.is_done());
+            assert!(task.is_finished() && cleaner.is_finished());
             assert_eq!(cleaner.join().unwrap(), 7);
         });
     }
@@ -215,7 +212,7 @@ fn a_close_with_nothing_to_wait_for_interrupts_nobody() {
     each_kind(|executor| {
         let task = executor.submit(|| 1).unwrap();
         executor.shutdown();
-        assert!(executor.await_termination(LONG));
+        assert!(executor.await_termination(LONG).unwrap());
         thread::current().interrupt();
         executor.close();
         assert!(thread::take_interrupt());
@@ -253,6 +250,6 @@ fn a_task_shuts_its_executor_down() {
         });
         assert_eq!(task.unwrap().join().unwrap(), (true, false));
         assert_eq!(heard.recv(), Ok("interrupted"));
-        assert!(executor.await_termination(LONG));
+        assert!(executor.await_termination(LONG).unwrap());
     });
 }

@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pirn::executor::{SubmitError, Task, ThreadPerTask};
+use pirn::executor::{Task, TaskError, ThreadPerTask};
 use pirn::thread::{self, Thread};
 
 use crate::common::on_virtual;
@@ -30,7 +30,7 @@ pub fn sleep_until_interrupted(here: &mpsc::Sender<&'static str>) {
 /// Returns a task that has begun and ends when it is interrupted, and the receiver of its messages.
 pub fn sleeper(
     executor: &ThreadPerTask,
-) -> Result<(Task<()>, mpsc::Receiver<&'static str>), SubmitError> {
+) -> Result<(Task<()>, mpsc::Receiver<&'static str>), TaskError> {
     let (here, heard) = mpsc::channel();
     let task = executor.submit(move || sleep_until_interrupted(&here))?;
     assert_eq!(heard.recv(), Ok("asleep"));

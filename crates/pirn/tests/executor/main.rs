@@ -5,7 +5,6 @@ mod common;
 
 mod close;
 mod fixture;
-mod invoke;
 mod map;
 mod races;
 mod tasks;

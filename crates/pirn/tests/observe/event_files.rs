@@ -92,17 +92,6 @@ fn a_panic_of_a_task_writes_a_file() {
     assert_panic_is_written();
 }
 
-#[watched]
-fn a_panic_of_one_of_several_tasks_writes_a_file() {
-    if child::is_here() {
-        let executor = pirn::executor::ThreadPerTask::new();
-        let tasks = [|| -> Result<(), io::Error> { panic!("on purpose") }];
-        assert!(executor.invoke_any(tasks).is_err());
-        return until_seen();
-    }
-    assert_panic_is_written();
-}
-
 /// Runs the test as a child that writes a file because of a panic.
 fn assert_panic_is_written() {
     let (recording, stderr) = file_of("panic").unwrap();

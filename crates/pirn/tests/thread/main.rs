@@ -15,6 +15,7 @@ mod macros;
 mod panics;
 mod parker;
 mod scoped_values;
+mod semaphore;
 mod stacks;
 mod sync;
 mod thread_locals;

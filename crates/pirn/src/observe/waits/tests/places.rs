@@ -59,21 +59,8 @@ fn tasks() {
     let own = executor.submit(own_line).unwrap();
     assert_eq!(own.join().unwrap(), Some(line));
     let line = line!() + 1;
-    let all = executor.invoke_all([own_line]).unwrap();
-    assert_eq!(all[0].as_ref().unwrap(), &Some(line));
-    let line = line!() + 1;
-    let any = executor.invoke_any([|| Ok::<_, ()>(own_line())]).unwrap();
-    assert_eq!(any, Some(line));
-    let line = line!() + 1;
     let mapped = executor.map([0; 3], 2, |_| own_line());
     assert!(mapped.map(Result::unwrap).all(|own| own == Some(line)));
-    let line = line!() + 1;
-    let mapped = executor.map_unordered([0; 3], 2, |_| own_line());
-    assert!(
-        mapped
-            .map(|(_, own)| own.unwrap())
-            .all(|own| own == Some(line))
-    );
 }
 
 #[test]

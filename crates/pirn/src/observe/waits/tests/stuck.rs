@@ -295,7 +295,7 @@ fn a_platform_thread_may_wake_them() {
     let executor = executor::ThreadPerTask::new();
     let task = executor.submit(thread::park).unwrap();
     let thread = task.thread();
-    let noted = super::when(&thread, |wait| *wait == Wait::Park);
+    let noted = super::when(thread, |wait| *wait == Wait::Park);
     let mut standstill = Standstill::new();
     let core = thread.as_virtual().unwrap();
     standstill.add(core.slot().unwrap(), core.id(), core.mounts(), Some(&noted));
