@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, and the layers of each from the bottom: folders and files of `src/`.
-const CRATES: [(&str, &[&str]); 2] = [
+const CRATES: [(&str, &[&str]); 3] = [
     (
         "pirn-rt",
         &[
@@ -37,6 +37,20 @@ const CRATES: [(&str, &[&str]); 2] = [
         ],
     ),
     (
+        "pirn-observe",
+        &[
+            "hooks",
+            "findings",
+            "events",
+            "metrics",
+            "waits",
+            "dump",
+            "diagnostics",
+            "server",
+            "debug_table",
+        ],
+    ),
+    (
         "pirn",
         &[
             "panic",
@@ -48,6 +62,7 @@ const CRATES: [(&str, &[&str]); 2] = [
             "scope",
             "config",
             "observe",
+            "unobserved",
             "start",
             "__private",
         ],

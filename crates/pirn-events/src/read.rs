@@ -1,4 +1,4 @@
-//! Reading a recording. `crates/pirn/src/observe/events/stream.rs` writes it, and says how.
+//! Reading a recording. `crates/pirn-observe/src/events/stream.rs` writes it, and says how.
 
 use crate::recording::{Carrier, Clocks, Place, Recording, Scope, Segment};
 use std::fmt;

@@ -14,7 +14,8 @@
 //! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
 //! ```
 
-use crate::observe::diagnostics;
+#[cfg(feature = "dump")]
+use pirn_observe::diagnostics;
 use pirn_rt::environment;
 use pirn_rt::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
@@ -30,10 +31,8 @@ mod spec;
 pub(crate) mod unknown;
 
 pub use error::ConfigError;
+#[cfg(feature = "dump")]
 pub(crate) use spec::parse_size;
-
-/// The variable by which `observe` learns which events it records.
-pub(crate) const EVENTS: &str = "PIRN_EVENTS";
 
 /// Settings for the runtime, which starts by itself with the first virtual thread.
 ///
@@ -327,6 +326,7 @@ pub(crate) struct Settings {
     /// The seconds after which the stack of a parked thread is written to swap; 0: never.
     pub(crate) swap_cold: u64,
     /// What the reporter writes to standard error.
+    #[cfg(feature = "dump")]
     pub(crate) diagnostics: diagnostics::Settings,
     /// Whether tools may look inside; unless set, when they ask.
     pub(crate) observe: Option<bool>,
@@ -350,7 +350,9 @@ pub(crate) fn resolve() -> Result<Settings, ConfigError> {
 /// Returns the variables that [`resolve`] reads.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     let numbers = SPECS.iter().map(|spec| spec.variable);
-    numbers.chain(diagnostics::VARIABLES)
+    #[cfg(feature = "dump")]
+    let numbers = numbers.chain(diagnostics::VARIABLES);
+    numbers
 }
 
 static STORE: Store = Store::new();
@@ -411,6 +413,7 @@ impl Store {
                 .map(|text| spec.parse(text))
                 .transpose()?;
         }
+        #[cfg(feature = "dump")]
         let diagnostics = diagnostics::Settings::resolve(&variable)?;
         let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
         let program = |i: usize| self.program(i, applied);
@@ -430,6 +433,7 @@ impl Store {
             tls_reserve: value(TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
             swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
+            #[cfg(feature = "dump")]
             diagnostics,
             observe: value(OBSERVE).map(|allowed| allowed != 0),
             sigquit: value(SIGQUIT) != Some(0),

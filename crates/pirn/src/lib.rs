@@ -61,7 +61,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]` |
-//! | `dump` | yes | dumps of all virtual threads, with their stacks; without it and `macros` libc is the only dependency |
+//! | `dump` | yes | looking inside: dumps, metrics, events, diagnostics, tools; without it and `macros` libc is the only dependency |
 //! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
 //! | `futures-io`, `hyper-io`, `tokio-io` | no | [`AsyncIo`] reads and writes through the traits of `futures-io`, `hyper` and `tokio`; without the latter's runtime |
 //! | `rustix-use-libc` | no | makes `rustix` use libc for its system calls, in the whole program |
@@ -101,8 +101,6 @@
 // The layers, which `docs/architecture.md` describes, are folders of the same names.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![debugger_visualizer(gdb_script_file = "observe/gdb/threads.py")]
-#![debugger_visualizer(gdb_script_file = "observe/gdb/commands.py")]
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
 compile_error!(
@@ -116,6 +114,7 @@ compile_error!(
 mod bridge;
 mod config;
 pub mod executor;
+#[cfg_attr(not(feature = "dump"), path = "unobserved.rs")]
 mod observe;
 mod on_carrier;
 mod panic;
@@ -131,26 +130,21 @@ pub use bridge::{AsyncIo, block_on, block_on_interruptible};
 pub use bridge::{Interruption, interruption};
 pub use config::{Config, ConfigError};
 #[cfg(feature = "dump")]
-pub use observe::dump::{api as dump, dump};
 #[doc(inline)]
-pub use observe::events::api as events;
-#[doc(inline)]
-pub use observe::metrics;
+pub use observe::{dump, events, metrics};
 pub use on_carrier::OnCarrier;
 #[cfg(feature = "macros")]
 pub use pirn_macros::{main, test};
+#[cfg(feature = "dump")]
+#[doc(hidden)]
+pub use pirn_observe::GDB_SCRIPT;
+#[cfg(feature = "dump")]
+#[doc(inline)]
+pub use pirn_observe::{dump::dump, metrics::metrics};
 #[doc(inline)]
 pub use scope::scope;
 pub use scoped_value::ScopedValue;
 pub use thread::scheduler::{Runnable, Scheduler};
-
-/// The commands for gdb, which `pirn gdb-script` prints.
-#[doc(hidden)]
-pub const GDB_SCRIPT: &str = concat!(
-    include_str!("observe/gdb/threads.py"),
-    "\n\n",
-    include_str!("observe/gdb/commands.py"),
-);
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]

@@ -6,7 +6,6 @@
 
 mod after_fork;
 
-use crate::observe::{door, events};
 use crate::{config, observe};
 use pirn_rt::glibc::tls;
 use pirn_rt::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING, process};
@@ -46,7 +45,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
         arch::set_tp_by_system_call();
     }
     let settings = config::resolve().map_err(io::Error::other)?;
-    let keep = events::settings::from_environment().map_err(io::Error::other)?;
+    let keep = observe::events_to_keep().map_err(io::Error::other)?;
     notices::prepare();
     config::unknown::report();
     pirn_libc::verify().map_err(process::unsupported)?;
@@ -92,10 +91,7 @@ fn has_fsgsbase() -> bool {
 }
 
 /// Sets up the process's state and its runtime.
-fn launch(
-    settings: &config::Settings,
-    keep: Option<events::settings::Keep>,
-) -> io::Result<&'static Runtime> {
+fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'static Runtime> {
     if !arch::has_fsgsbase() && !arch::on_valgrind() {
         notices::write(
             "this processor or kernel has no FSGSBASE, so each switch between virtual threads \
@@ -103,33 +99,26 @@ fn launch(
              AMD Steamroller or later)",
         );
     }
-    observe::debug_table::keep();
+    observe::install();
     sanitizer::find_out();
     overflow::install(pirn_libc::posix::is_on());
     region::find_out();
-    let observable = door::allow(settings.observe);
+    let observable = observe::allow(settings.observe);
     let slice_ns = match pirn_libc::process::urgent::install(settings.slice, observable) {
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
     let runtime = make(settings, slice_ns)?;
     depth::watch_exit();
-    if let Some(keep) = keep {
-        events::keeper::start_by_environment(runtime, keep)?;
-    }
+    observe::keep_events(runtime, keep)?;
     run(runtime, settings)?;
     pirn_libc::process::fork::install().map_err(process::unsupported)?;
     pirn_libc::process::linker::install().map_err(process::unsupported)?;
     crate::thread::panics::name_them();
     pirn_libc::started();
     runtime::publish(runtime);
-    if settings.sigquit {
-        pirn_libc::process::quit::install();
-    }
     pirn_libc::process::signals::raised::install();
-    if settings.observe == Some(true) {
-        door::open_for_good();
-    }
+    observe::serve(settings, pirn_libc::process::quit::install);
     Ok(runtime)
 }
 
@@ -140,7 +129,7 @@ fn restart() -> io::Result<&'static Runtime> {
     // SAFETY: there is no runtime; the caller has the lock.
     unsafe { after_fork::renew() };
     runtime::has_begun_anew();
-    door::allow(settings.observe);
+    observe::allow(settings.observe);
     let slice_ns = match pirn_libc::process::urgent::is_installed() {
         true => settings.slice.as_nanos() as u64,
         false => 0,
@@ -149,10 +138,7 @@ fn restart() -> io::Result<&'static Runtime> {
     run(runtime, &settings)?;
     pirn_libc::started();
     runtime::publish(runtime);
-    pirn_libc::process::quit::after_fork();
-    if settings.observe == Some(true) {
-        door::open_for_good();
-    }
+    observe::serve(&settings, pirn_libc::process::quit::after_fork);
     Ok(runtime)
 }
 
@@ -174,6 +160,6 @@ fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runti
 fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()> {
     runtime.start_scheduler()?;
     sched::cold::start(settings.swap_cold)?;
-    observe::diagnostics::start(runtime, settings.diagnostics);
+    observe::start(runtime, settings);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Asking a running process: finding it, getting its door opened, one request per connection.
 //!
-//! `crates/pirn/src/observe/door` is the other side, and describes the protocol. Nothing is sent to
-//! a process before it is known to have virtual threads, and what is sent is ignored by any other.
+//! `crates/pirn-observe/src/server` is the other side, and describes the protocol. Nothing is sent
+//! to a process before it is known to have virtual threads, and any other process ignores it.
 
 mod failure;
 mod knock;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What the process had counted at one moment. `crates/pirn/src/observe/metrics/json.rs` writes the
+/// What the process had counted at one moment. `crates/pirn-observe/src/metrics/json.rs` writes the
 /// line. What a process of another version does not say is 0 here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]

@@ -50,14 +50,4 @@ impl std::fmt::Display for ConfigError {
     }
 }
 
-impl From<crate::observe::diagnostics::BadValue> for ConfigError {
-    fn from(bad: crate::observe::diagnostics::BadValue) -> ConfigError {
-        ConfigError::BadValue {
-            name: bad.name,
-            value: format!("{:?}", bad.value),
-            accepted: bad.accepted,
-        }
-    }
-}
-
 impl std::error::Error for ConfigError {}

@@ -39,6 +39,7 @@ fn defaults_are_as_documented() {
         tls_reserve: None,
         slice: Duration::from_millis(10),
         swap_cold: 0,
+        #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: None,
         sigquit: true,
@@ -71,6 +72,7 @@ fn the_program_beats_the_defaults() {
         tls_reserve: Some(64),
         slice: Duration::from_micros(2500),
         swap_cold: 1,
+        #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: Some(true),
         sigquit: false,
@@ -115,6 +117,7 @@ fn every_variable_is_read() {
         tls_reserve: Some(8 * KIB),
         slice: Duration::from_secs(1),
         swap_cold: 86_400,
+        #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: Some(false),
         sigquit: false,

@@ -8,7 +8,7 @@ const OTHERS: [&str; 9] = [
     notices::QUIET,
     "PIRN_NO_GUARD_MARKERS",
     "PIRN_NO_FSGSBASE",
-    super::EVENTS,
+    "PIRN_EVENTS",
     // Of the library that is preloaded, and of the command that does so.
     "PIRN_CHILDREN",
     "PIRN_LIBRARY",

@@ -100,10 +100,9 @@ pub use joiners::{
 };
 pub use subtask::{Ended, Joined, State, Subtask, SubtaskError, Unjoined};
 pub use task_scope::TaskScope;
-pub(crate) use tree::len as open;
-#[cfg(feature = "dump")]
-pub(crate) use tree::outlines;
 pub use tree::{ScopeId, ScopeInfo, snapshot};
+#[cfg(feature = "dump")]
+pub(crate) use tree::{len as open, outlines};
 
 /// Opens a scope for subtasks that may fail with an `E`. The first failure cancels the others.
 ///

@@ -45,6 +45,7 @@ impl TreeShard {
 }
 
 /// Returns the number of open scopes.
+#[cfg(feature = "dump")]
 pub(crate) fn len() -> usize {
     TREE.iter()
         .map(|shard| shard.len.load(Ordering::Relaxed))
@@ -94,6 +95,7 @@ impl ScopeId {
     }
 
     /// Returns the number.
+    #[cfg(feature = "dump")]
     pub(crate) fn number(self) -> u64 {
         self.0.get()
     }

@@ -17,7 +17,7 @@
 //! slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
 //! again.
 
-use crate::observe::{diagnostics, door};
+use crate::observe;
 use pirn_rt::blocking::{fds, parking_lot, wait};
 use pirn_rt::glibc::late;
 use pirn_rt::recorder;
@@ -39,8 +39,7 @@ pub(super) unsafe fn renew() {
         late::after_fork();
         magazines::after_fork();
         recorder::after_fork();
-        door::after_fork();
-        diagnostics::after_fork();
+        observe::after_fork();
     }
     fds::after_fork();
     wait::after_fork();

@@ -1,8 +1,16 @@
-//! Runtimes and threads for unit tests, and the tests of `pirn_rt` that need threads which park in
-//! `std`'s locks and channels.
+//! Runtimes and threads for unit tests, and the tests of the crates below that need threads which
+//! park in `std`'s locks and channels.
 
 mod claimed;
+#[cfg(feature = "dump")]
+mod debug_table;
+#[cfg(feature = "dump")]
+mod dump_memory;
+#[cfg(feature = "dump")]
+mod metrics;
 mod runtimes;
+#[cfg(feature = "dump")]
+mod waits;
 
 use crate::thread::join::RawHandle;
 use pirn_rt::runtime::Runtime;

@@ -19,8 +19,8 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, compiler_fence};
 
-/// The extent of a call of [`working_for`], on its stack. The order of the fields is what
-/// [`WORDS`] says.
+/// The extent of a call of [`working_for`], on its stack. The order of the fields is that of
+/// `pirn_observe::dump::ANNOTATION_WORDS`.
 #[repr(C)]
 struct Extent {
     text: *const u8,
@@ -28,10 +28,11 @@ struct Extent {
     outer: *mut Extent,
 }
 
-/// The words of an extent, in order: the address of its text, the number of its bytes, and the
-/// address of the outer extent, or 0.
 #[cfg(feature = "dump")]
-pub(crate) const WORDS: usize = size_of::<Extent>() / size_of::<usize>();
+const _: () = {
+    let words = size_of::<Extent>() / size_of::<usize>();
+    assert!(words == pirn_observe::dump::ANNOTATION_WORDS);
+};
 
 thread_local! {
     // Has no destructor, so that those of other thread-locals may call `working_for`.
