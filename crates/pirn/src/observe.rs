@@ -91,7 +91,7 @@ pub mod events {
 /// for (kind, count) in after.parks.by_kind() {
 ///     println!("{count} waits for {kind}");
 /// }
-/// println!("{after}"); // for Prometheus
+/// println!("{}", after.to_prometheus());
 /// ```
 pub mod metrics {
     #[doc(inline)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What the process had counted at one moment. `crates/pirn-observe/src/metrics/json.rs` writes the
-/// line. What a process of another version does not say is 0 here.
+/// What the process had counted at one moment: `crates/pirn-observe/src/metrics/export.rs` writes
+/// the line. What a process of another version does not say is 0 here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Sample {

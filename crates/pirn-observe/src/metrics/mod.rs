@@ -1,15 +1,11 @@
 //! What the runtime has counted, and how much there is of everything.
 //!
-//! [`metrics`] takes a snapshot, [`Metrics`]. Its `Display` form is the text that Prometheus reads,
-//! so a server needs one line for its page; the [example][server] is such a server.
-//!
-//! [server]: https://docs.rs/crate/pirn/latest/source/examples/metrics_server.rs
+//! [`metrics`] takes a snapshot, [`Metrics`].
 
 mod collect;
-mod json;
+mod export;
 mod latency;
 mod memory;
-mod prometheus;
 mod snapshot;
 
 pub use latency::Latency;
@@ -19,7 +15,7 @@ pub use snapshot::{Carrier, CarrierState, Metrics, Offloaded, Parks, StackSlots,
 #[doc(hidden)]
 pub use collect::{Depth, collect};
 #[doc(hidden)]
-pub use json::Line;
+pub use export::Line;
 
 use pirn_rt::runtime;
 

@@ -4,9 +4,6 @@ use super::{Latency, Memory};
 use std::time::Duration;
 
 /// What a runtime has counted since its start, and how much there is of everything.
-///
-/// Its `Display` form is the text format of Prometheus. The names there are those of the fields
-/// with `pirn_` before them, but for a few that say more.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Metrics {

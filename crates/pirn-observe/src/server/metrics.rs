@@ -18,7 +18,7 @@ const MEMORY_EVERY: Duration = Duration::from_secs(5);
 
 /// `metrics`: the text for Prometheus.
 pub fn answer(_: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", metrics())
+    out.write_all(metrics().to_prometheus().as_bytes())
 }
 
 /// `watch interval-ms=N`: a line of JSON per interval, until the client hangs up.

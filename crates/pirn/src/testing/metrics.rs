@@ -47,7 +47,7 @@ fn each_runtime_counts_for_itself() {
 #[test]
 fn numbers_are_seconds_without_needless_digits() {
     let metrics = collect(start(1), Depth::Counters);
-    let text = metrics.to_string();
+    let text = metrics.to_prometheus();
     for line in [
         "pirn_schedule_latency_seconds_bucket{le=\"0.000000256\"} 0",
         "pirn_schedule_latency_seconds_bucket{le=\"1.073741824\"} 0",
@@ -65,7 +65,7 @@ fn numbers_are_seconds_without_needless_digits() {
 
 #[test]
 fn every_metric_has_one_header_and_some_values() {
-    let text = collect(start(1), Depth::Thorough).to_string();
+    let text = collect(start(1), Depth::Thorough).to_prometheus();
     let mut names = Vec::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {

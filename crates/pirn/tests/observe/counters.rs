@@ -342,7 +342,7 @@ fn the_child_of_a_fork_has_no_numbers() {
             let metrics = pirn::metrics();
             let none = metrics.threads.all() + metrics.started + metrics.memory.stacks == 0;
             let text = metrics
-                .to_string()
+                .to_prometheus()
                 .contains("pirn_threads{state=\"waiting\"} 0");
             // SAFETY: ends this process only.
             unsafe { libc::_exit(i32::from(!(none && text))) };

@@ -47,7 +47,7 @@ fn events_that_a_recording_loses_are_counted() {
         assert_eq!(pirn::metrics().events_dropped, before + lost);
     }
     end(threads);
-    let text = pirn::metrics().to_string();
+    let text = pirn::metrics().to_prometheus();
     let line = format!("\npirn_events_dropped_total {}\n", before + lost);
     assert!(text.contains(&line), "{text}");
 }

@@ -29,7 +29,7 @@ fn dumps_of_stuck_threads_find_nothing_new() {
         ];
         let counts = || {
             let metrics = pirn::metrics();
-            let text = metrics.to_string();
+            let text = metrics.to_prometheus();
             let count = |name: &str| -> u64 {
                 let line = text
                     .lines()
