@@ -18,7 +18,7 @@ use super::{fs, virtual_thread};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
 use pirn_rt::arch;
-use pirn_rt::blocking::futex_many::{
+use pirn_rt::blocking::futex::{
     SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, wait_many,
 };
 use pirn_rt::runtime;

@@ -22,7 +22,7 @@ use libc::{
     FUTEX_PRIVATE_FLAG, FUTEX_TID_MASK, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT_BITSET,
     FUTEX_WAIT_REQUEUE_PI, FUTEX_WAITERS,
 };
-use pirn_rt::blocking::{futex, futex_op};
+use pirn_rt::blocking::futex;
 use pirn_rt::runtime;
 use pirn_rt::sys::{self, Errno, SysResult};
 use pirn_rt::vthread::awaited::{Awaited, Kind};
@@ -53,7 +53,7 @@ pub(super) unsafe fn call(args: [usize; 6]) -> SysResult {
         _ => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { futex_op::call(args) }
+    unsafe { futex::wake_op(args) }
 }
 
 fn word_at<'a>(address: usize) -> Result<&'a AtomicU32, Errno> {

@@ -244,7 +244,7 @@ macro_rules! interposed {
         $crate::fs::calls::bounded_call(name, libc::$number, args) as $ret
     }};
     (@call Pool $name:ident $($signature:tt)*) => {
-        pirn_rt::blocking::offload::bounded(
+        pirn_rt::blocking::pool::bounded(
             pirn_rt::vthread::awaited::Awaited::call($crate::registry::c_name!($name)),
             || pirn_rt::glibc::symbols::real!(fn $name $($signature)*),
         )
@@ -259,7 +259,7 @@ macro_rules! interposed {
         };
         let awaited =
             pirn_rt::vthread::awaited::Awaited::call($crate::registry::c_name!($name));
-        pirn_rt::sys::to_c(pirn_rt::blocking::offload::dedicated(awaited, call)) as $ret
+        pirn_rt::sys::to_c(pirn_rt::blocking::pool::dedicated(awaited, call)) as $ret
     }};
 
     // Lists.

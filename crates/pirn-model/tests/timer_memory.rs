@@ -10,7 +10,7 @@ mod own_vec;
 #[path = "../../pirn-rt/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
 mod primitives;
-#[path = "../../pirn-rt/src/blocking/timer_heap.rs"]
+#[path = "../../pirn-rt/src/blocking/timer/heap.rs"]
 mod timer_heap;
 
 use core::ptr::{self, NonNull};

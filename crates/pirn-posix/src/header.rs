@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_attr_t, pthread_t, timespec};
 use pirn_libc::posix::{PosixRoutine, Routine};
 use pirn_libc::thread::{is_virtual, lifecycle};
-use pirn_rt::blocking::{futex, futex_op};
+use pirn_rt::blocking::futex;
 use pirn_rt::glibc::tls;
 
 const EMPTY: u32 = 0;
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn pirn_park_until(deadline: *const timespec) -> c_int {
     ];
     loop {
         // SAFETY: as for the word above, and the caller's contract.
-        let waited = unsafe { futex::futex(wait, futex_op::call) };
+        let waited = unsafe { futex::futex(wait, futex::wake_op) };
         let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
         if permit
             .compare_exchange(PERMIT, EMPTY, acquire, relaxed)
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn pirn_unpark(thread: pthread_t) {
         let _ = unsafe {
             futex::futex(
                 [word.addr(), operation as usize, 1, 0, 0, 0],
-                futex_op::call,
+                futex::wake_op,
             )
         };
     }

@@ -16,7 +16,7 @@
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::mode_t;
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread::awaited::Awaited;
@@ -125,7 +125,7 @@ fn traits(fd: c_int, statx: &libc::statx) -> Traits {
             in_memory: known & 2 != 0,
         };
     }
-    let traits = offload::bounded(Awaited::call(c"statfs"), || traits_of_file_system(fd));
+    let traits = pool::bounded(Awaited::call(c"statfs"), || traits_of_file_system(fd));
     let (local, in_memory) = (u64::from(traits.local), u64::from(traits.in_memory));
     entry.store(number << 2 | in_memory << 1 | local, Ordering::Relaxed);
     traits

@@ -2,7 +2,7 @@
 //!
 //! None of these calls can be tried without blocking: a path may lead to a slow disk or over a
 //! network, and so may the inode of an open file. They end by themselves, so on a virtual thread
-//! they run on the pool of [`offload::bounded`], unless they only look at a file that is [at
+//! they run on the pool of [`pool::bounded`], unless they only look at a file that is [at
 //! hand](super::cached). On a platform thread they act as libc does.
 //!
 //! Calls that wait for somebody else, rather than for a device, have files of their own: opening
@@ -17,7 +17,7 @@ use crate::virtual_thread;
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
 use pirn_rt::arch;
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult};
 use pirn_rt::vthread::awaited::Awaited;
@@ -223,7 +223,7 @@ pub(crate) unsafe fn glance(
 /// As for the system call.
 pub(crate) unsafe fn bounded_call(name: &'static CStr, number: c_long, args: [usize; 6]) -> isize {
     // SAFETY: the caller's contract.
-    sys::to_c(offload::bounded(Awaited::call(name), || unsafe {
+    sys::to_c(pool::bounded(Awaited::call(name), || unsafe {
         sys::check(arch::syscall(number, args))
     }))
 }
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn realpath(path: Path, resolved: *mut c_char) -> *mut c_c
         return unsafe { canonicalize_file_name(path) };
     }
     // SAFETY: the caller's contract.
-    offload::bounded(Awaited::call(c"realpath"), || unsafe {
+    pool::bounded(Awaited::call(c"realpath"), || unsafe {
         real!(fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char)
     })
 }

@@ -17,9 +17,9 @@ use crate::thread::cancel;
 use crate::virtual_thread;
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
-use pirn_rt::blocking::offload;
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::status_flags;
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::fds::status_flags;
+use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::Awaited;
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn sendfile(
     sys::to_c(if virtual_thread().is_none() {
         kernel(count)
     } else if ends {
-        offload::bounded(sent(), || kernel(count))
+        pool::bounded(sent(), || kernel(count))
     } else if sink == FileKind::Pipe {
         // SAFETY: as above. To a pipe it is the same call.
         let splice = |flags| unsafe {
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn sendfile(
         // SAFETY: as above.
         kernel(0).and_then(|_| unsafe { copy(out, from, offset, count) })
     } else {
-        offload::dedicated(sent(), || kernel(count))
+        pool::dedicated(sent(), || kernel(count))
     })
 }
 
@@ -202,9 +202,9 @@ fn moving(
         }
         attempted = true;
         let result = if waits {
-            offload::dedicated(Awaited::call(c"splice"), once)
+            pool::dedicated(Awaited::call(c"splice"), once)
         } else if kinds.contains(&FileKind::File) {
-            offload::bounded(Awaited::call(c"splice"), once)
+            pool::bounded(Awaited::call(c"splice"), once)
         } else {
             once()
         };

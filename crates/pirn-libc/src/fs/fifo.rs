@@ -12,7 +12,7 @@
 
 use core::ffi::{CStr, c_int};
 use pirn_rt::blocking::retry::Retry;
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::Awaited;
@@ -26,7 +26,7 @@ const OPEN: &CStr = c"open";
 
 /// Opens a FIFO for reading or for writing, by `open(flags)`. Called on a virtual thread.
 pub(super) fn open(flags: c_int, open: impl Fn(c_int) -> SysResult) -> SysResult {
-    let now = || offload::bounded(Awaited::call(OPEN), || open(flags | libc::O_NONBLOCK));
+    let now = || pool::bounded(Awaited::call(OPEN), || open(flags | libc::O_NONBLOCK));
     let writes = flags & libc::O_ACCMODE == libc::O_WRONLY;
     let fd = if writes {
         wait_until(|| match now() {

@@ -14,7 +14,7 @@ use crate::thread::cancel;
 use crate::virtual_thread;
 use core::ffi::{c_char, c_int};
 use libc::mode_t;
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{self, SysResult, call};
 use pirn_rt::vthread::awaited::Awaited;
 
@@ -91,7 +91,7 @@ pub(crate) unsafe fn open_at(
     } else {
         // SAFETY: as above.
         let look = || unsafe { obstacle(dir, path, flags) };
-        match offload::bounded(Awaited::call(c"open"), || {
+        match pool::bounded(Awaited::call(c"open"), || {
             look().map_or_else(|| Ok(kernel()), Err)
         }) {
             Ok(result) => result,
@@ -99,7 +99,7 @@ pub(crate) unsafe fn open_at(
             Err(Obstacle::Fifo) => fifo::open(flags, |flags| unsafe {
                 call!(libc::SYS_openat, dir, path, flags, mode)
             }),
-            Err(Obstacle::Device) => offload::dedicated(Awaited::call(c"open"), kernel),
+            Err(Obstacle::Device) => pool::dedicated(Awaited::call(c"open"), kernel),
         }
     };
     if let Ok(fd) = result {
@@ -123,9 +123,9 @@ pub(crate) fn patiently(
     obstacle: impl FnOnce() -> Option<Obstacle>,
     open: impl Fn() -> SysResult,
 ) -> SysResult {
-    match offload::bounded(Awaited::call(c"open"), || obstacle().is_none().then(&open)) {
+    match pool::bounded(Awaited::call(c"open"), || obstacle().is_none().then(&open)) {
         Some(result) => result,
-        None => offload::dedicated(Awaited::call(c"open"), open),
+        None => pool::dedicated(Awaited::call(c"open"), open),
     }
 }
 

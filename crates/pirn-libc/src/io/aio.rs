@@ -5,7 +5,7 @@ use crate::registry::interposed;
 use crate::thread::cancel;
 use core::ffi::c_int;
 use libc::{aiocb, sigevent, timespec};
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;
 use pirn_rt::vthread::awaited::Awaited;
@@ -22,7 +22,7 @@ interposed! {
                     fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec)
                         -> c_int
                 ));
-                sys::to_c(offload::dedicated(Awaited::call(c"aio_suspend"), wait)) as c_int
+                sys::to_c(pool::dedicated(Awaited::call(c"aio_suspend"), wait)) as c_int
             });
         fn aio_suspend64(requests: Requests, count: c_int, timeout: *const timespec) -> c_int
             = aio_suspend(requests, count, timeout);
@@ -43,7 +43,7 @@ interposed! {
 fn list(mode: c_int, libc_list: impl FnOnce() -> c_int) -> c_int {
     let start = || from_c(libc_list());
     let result = if mode == libc::LIO_WAIT {
-        offload::dedicated(Awaited::call(c"lio_listio"), start)
+        pool::dedicated(Awaited::call(c"lio_listio"), start)
     } else {
         start()
     };

@@ -9,7 +9,7 @@ use crate::registry::interposed;
 use crate::thread::cancel;
 use crate::virtual_thread;
 use core::ffi::{c_int, c_ulong};
-use pirn_rt::blocking::{fds, status_flags};
+use pirn_rt::blocking::fds::{self, status_flags};
 use pirn_rt::sys::{self, SysResult, call};
 
 interposed! {

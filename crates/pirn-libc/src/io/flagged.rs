@@ -4,7 +4,7 @@ use super::transfer::{preadv, pwritev, readv, writev};
 use crate::registry::interposed;
 use core::ffi::{c_int, c_long};
 use libc::{iovec, off_t, ssize_t};
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread::awaited::Awaited;
 
@@ -56,8 +56,8 @@ unsafe fn flagged(
             (_, 0, -1) => writev(fd, iov, count),
             (_, 0, _) => pwritev(fd, iov, count, offset),
             _ if flags & libc::RWF_NOWAIT != 0 => sys::to_c(kernel()),
-            _ if fds::may_be_file(fd) => sys::to_c(offload::bounded(awaited(), kernel)),
-            _ => sys::to_c(offload::dedicated(awaited(), kernel)),
+            _ if fds::may_be_file(fd) => sys::to_c(pool::bounded(awaited(), kernel)),
+            _ => sys::to_c(pool::dedicated(awaited(), kernel)),
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::virtual_thread;
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
 use libc::{mqd_t, size_t, ssize_t};
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::Awaited;
@@ -65,9 +65,7 @@ unsafe fn wait(
         Err(NONBLOCKING) => Err(Errno(libc::EAGAIN)),
         Err(Errno(libc::EAGAIN)) if deadline.has_passed() => Err(Errno(libc::ETIMEDOUT)),
         // A descriptor that cannot be watched.
-        Err(Errno(libc::EAGAIN)) => {
-            offload::dedicated(Awaited::ready(queue, interest), || call(time))
-        }
+        Err(Errno(libc::EAGAIN)) => pool::dedicated(Awaited::ready(queue, interest), || call(time)),
         result => result,
     }
 }

@@ -5,7 +5,7 @@ use super::transfer::{HERE, is_unsupported, now, on_file, unflagged};
 use super::tty;
 use core::ffi::{c_int, c_long};
 use libc::iovec;
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{Errno, SysResult, call, uninterrupted};
 
 /// A way to try a read or a write.
@@ -118,7 +118,7 @@ impl Transfer {
             Err(tty::TERMINAL) if self.events == libc::POLLIN => tty::read_once(fd, buffers),
             Err(tty::TERMINAL) => tty::write_once(fd, buffers),
             Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
-                offload::bounded(on_file(self.plain), plain)
+                pool::bounded(on_file(self.plain), plain)
             }
             result => result,
         }

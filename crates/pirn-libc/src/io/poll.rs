@@ -11,7 +11,7 @@ use crate::virtual_thread;
 use core::ffi::c_int;
 use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
-use pirn_rt::blocking::readiness::{self, FdWaiter};
+use pirn_rt::blocking::fds::readiness::{self, FdWaiter};
 use pirn_rt::blocking::wait::{Outcome, Wait};
 use pirn_rt::blocking::{self, fds};
 use pirn_rt::glibc::symbols::real;
@@ -298,7 +298,7 @@ unsafe fn epoll_any(
 ) -> SysResult {
     // SAFETY: the caller's contract.
     let ask = |timeout: *const timespec| unsafe {
-        blocking::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
+        blocking::fds::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = sys::timespec(0);
     let Some(thread) = virtual_thread() else {
@@ -316,7 +316,7 @@ unsafe fn epoll_any(
     let wait = |timeout| {
         // SAFETY: the caller's contract.
         let ask = || unsafe {
-            blocking::epoll::wait_with_mask(epoll, events, max as usize, &none, ptr::null())
+            blocking::fds::epoll::wait_with_mask(epoll, events, max as usize, &none, ptr::null())
         };
         let first = ask()?;
         if first > 0 || timeout == Some(0) {

@@ -6,8 +6,8 @@ use crate::registry::interposed;
 use crate::thread::cancel;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread;
@@ -115,7 +115,7 @@ fn read_nothing(fd: c_int) -> SysResult {
     let kind = file_type(fd).unwrap_or(libc::S_IFREG);
     let waits = kind == libc::S_IFCHR || kind == 0; // 0: an `eventfd` or the like.
     match waits && !transfer::is_ready(fd, libc::POLLIN) {
-        true => offload::dedicated(Awaited::call(c"read"), plain),
+        true => pool::dedicated(Awaited::call(c"read"), plain),
         false => plain(),
     }
 }

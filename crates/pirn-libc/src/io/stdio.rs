@@ -17,7 +17,7 @@ use crate::process::inherit;
 use crate::registry::interposed;
 use core::ffi::{c_char, c_int};
 use libc::FILE;
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno};
 use pirn_rt::vthread::awaited::Awaited;
@@ -128,5 +128,5 @@ pub unsafe extern "C" fn pclose(stream: *mut FILE) -> c_int {
     unsafe { fds::closing(descriptor(stream)) };
     // SAFETY: as above.
     let close = || from_c(unsafe { real!(fn pclose(stream: *mut FILE) -> c_int) });
-    sys::to_c(offload::dedicated(Awaited::call(c"pclose"), close)) as c_int
+    sys::to_c(pool::dedicated(Awaited::call(c"pclose"), close)) as c_int
 }

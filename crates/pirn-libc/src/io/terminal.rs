@@ -6,7 +6,7 @@ use crate::registry::interposed;
 use crate::thread::cancel;
 use core::ffi::c_int;
 use libc::termios;
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;
 use pirn_rt::vthread::awaited::Awaited;
@@ -17,7 +17,7 @@ interposed! {
     Dedicated as {
         fn tcdrain(fd: c_int) -> c_int = cancel::own_point(move || {
             let drain = || from_c(real!(fn tcdrain(fd: c_int) -> c_int));
-            sys::to_c(offload::dedicated(Awaited::call(c"tcdrain"), drain)) as c_int
+            sys::to_c(pool::dedicated(Awaited::call(c"tcdrain"), drain)) as c_int
         });
     }
     Dedicated {
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tcsetattr(fd: c_int, when: c_int, settings: *const term
     let result = if when == libc::TCSANOW {
         tty::in_foreground(fd, libc::SIGTTOU, set)
     } else {
-        offload::dedicated(Awaited::call(c"tcsetattr"), set)
+        pool::dedicated(Awaited::call(c"tcsetattr"), set)
     };
     sys::to_c(result) as c_int
 }

@@ -17,8 +17,8 @@ use crate::virtual_thread;
 use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
@@ -171,10 +171,10 @@ unsafe fn read_wanted(
         // SAFETY: as above.
         Err(tty::TERMINAL) => unsafe { tty::read(fd, iov, count) },
         Err(Errno(libc::EPERM)) if fds::may_be_file(fd) => {
-            offload::bounded(on_file(libc::SYS_readv), plain)
+            pool::bounded(on_file(libc::SYS_readv), plain)
         }
         // A non-blocking file waits for its disk all the same.
-        EAGAIN if fds::may_be_file(fd) => offload::bounded(on_file(libc::SYS_readv), plain),
+        EAGAIN if fds::may_be_file(fd) => pool::bounded(on_file(libc::SYS_readv), plain),
         result => result,
     }
 }
@@ -244,7 +244,7 @@ impl Parts {
             // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
             match unsafe { now(flagged, self.fd, iov, count, at) } {
                 // SAFETY: as above.
-                Err(_) => offload::bounded(on_file(plain), || unsafe {
+                Err(_) => pool::bounded(on_file(plain), || unsafe {
                     call!(plain, self.fd, iov, count, at, 0)
                 }),
                 result => result,
@@ -341,7 +341,7 @@ unsafe fn write_some(
         Err(tty::TERMINAL) => unsafe { tty::write(fd, iov, count) },
         Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
             // SAFETY: as above.
-            offload::bounded(on_file(libc::SYS_writev), || unsafe {
+            pool::bounded(on_file(libc::SYS_writev), || unsafe {
                 call!(libc::SYS_writev, fd, iov, count)
             })
         }
@@ -388,7 +388,7 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
         match now(calls[0], fd, iov, count, offset) {
             Ok(done) => whole.finish(done, offset, calls),
             Err(e) if e == Errno(libc::EAGAIN) || is_unsupported(e) => {
-                offload::bounded(on_file(calls[1]), || {
+                pool::bounded(on_file(calls[1]), || {
                     call!(calls[1], fd, iov, count, offset, 0)
                 })
             }

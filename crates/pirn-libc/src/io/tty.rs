@@ -14,9 +14,10 @@ use crate::virtual_thread;
 use core::cell::Cell;
 use core::ffi::c_int;
 use libc::{iovec, termios};
-use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::fds::status_flags;
+use pirn_rt::blocking::pool;
 use pirn_rt::blocking::retry::Retry;
-use pirn_rt::blocking::{offload, status_flags};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::Awaited;
@@ -79,7 +80,7 @@ pub(super) fn in_foreground(
         return call();
     }
     let blocked = signals::mask() & signals::bit(signal) != 0;
-    offload::dedicated(Awaited::call(c"ioctl"), || {
+    pool::dedicated(Awaited::call(c"ioctl"), || {
         if !blocked {
             sys::unblock_signal(signal);
         }
@@ -267,7 +268,7 @@ pub(super) unsafe fn write(fd: c_int, iov: *const iovec, count: c_int) -> SysRes
         }
     });
     match ready {
-        Err(TERMINAL) => offload::dedicated(Awaited::call(c"write"), plain),
+        Err(TERMINAL) => pool::dedicated(Awaited::call(c"write"), plain),
         result => result,
     }
 }

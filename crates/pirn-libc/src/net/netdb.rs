@@ -11,7 +11,7 @@ use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
     socklen_t, spwd, timespec, uid_t,
 };
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::vthread::awaited::Awaited;
 
@@ -119,7 +119,7 @@ unsafe extern "C" {
 
 /// Runs a lookup that reports through `h_errno`, of which each thread has its own.
 fn with_h_errno(name: &'static CStr, lookup: impl FnOnce() -> *mut hostent) -> *mut hostent {
-    let (entry, error) = offload::bounded(Awaited::call(name), || {
+    let (entry, error) = pool::bounded(Awaited::call(name), || {
         let entry = lookup();
         // SAFETY: always points to the running thread's `h_errno`.
         (entry, unsafe { *__h_errno_location() })

@@ -15,7 +15,7 @@ use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
 use pirn_rt::blocking::fds;
-use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;

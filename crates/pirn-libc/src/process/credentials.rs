@@ -16,7 +16,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
 use pirn_rt::arch;
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::vthread::awaited::Awaited;
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int 
         groups.resize(room as usize, 0);
         let mut count = room;
         // SAFETY: room for that many; the caller's string.
-        let found = offload::bounded(Awaited::call(c"getgrouplist"), || unsafe {
+        let found = pool::bounded(Awaited::call(c"getgrouplist"), || unsafe {
             libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
         });
         if found >= 0 {

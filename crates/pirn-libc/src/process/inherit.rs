@@ -22,7 +22,7 @@ use crate::virtual_thread;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::SeqCst;
 use libc::siginfo_t;
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread::awaited::Awaited;
 use pirn_rt::vthread::signals::bit;
@@ -63,7 +63,7 @@ pub(crate) fn starting(name: &'static CStr, start: impl FnOnce() -> usize) -> us
     match Own::of_this_thread() {
         None => start(),
         Some(own) if own.wishes.is_some() => alone(name, own, start),
-        Some(own) => offload::bounded(Awaited::call(name), || own.during(start)),
+        Some(own) => pool::bounded(Awaited::call(name), || own.during(start)),
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn running(name: &'static CStr, start: impl FnOnce() -> usize) -> usi
 /// Makes such a call on a platform thread of its own.
 fn alone(name: &'static CStr, own: Own, start: impl FnOnce() -> usize) -> usize {
     let call = || Ok(own.during(start));
-    offload::dedicated(Awaited::call(name), call).unwrap_or_default() // It is never an error.
+    pool::dedicated(Awaited::call(name), call).unwrap_or_default() // It is never an error.
 }
 
 /// Replaces the program by another, by `exec`, which returns only if that fails.

@@ -20,7 +20,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, sigset_t, timespec};
 use pirn_rt::blocking::fds;
-use pirn_rt::blocking::readiness::{self, Interest};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sched::preempt;
 use pirn_rt::sys::{self, Errno, SysResult};

@@ -9,7 +9,7 @@ use crate::virtual_thread;
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr;
 use libc::{sembuf, size_t, ssize_t, timespec};
-use pirn_rt::blocking::offload;
+use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread::awaited::Awaited;
 
@@ -63,7 +63,7 @@ fn try_first(
             result => return result,
         }
     }
-    offload::dedicated(Awaited::call(name), || call(false))
+    pool::dedicated(Awaited::call(name), || call(false))
 }
 
 /// Returns whether a call with these flags waits.

@@ -13,8 +13,8 @@ use core::ffi::{c_char, c_int, c_void};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
 };
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, offload};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::{fds, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sys::{self, Errno, SysResult, call};
@@ -155,7 +155,7 @@ unsafe fn wait_for(
     let only_its_end = pid > 0 && options & (libc::WUNTRACED | libc::WCONTINUED) == 0;
     match only_its_end.then(|| PidFd::open(pid)).flatten() {
         Some(pidfd) => await_end(Awaited::child(pid), pidfd.0, attempt),
-        None => offload::dedicated(Awaited::child(pid), || kernel(options)),
+        None => pool::dedicated(Awaited::child(pid), || kernel(options)),
     }
 }
 
@@ -280,7 +280,7 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
         libc::P_PGID if id != 0 => Awaited::child((id as pid_t).wrapping_neg()),
         _ => Awaited::child(-1),
     };
-    let whole = || offload::dedicated(child, || kernel(info, options));
+    let whole = || pool::dedicated(child, || kernel(info, options));
     match kind {
         _ if options & (libc::WSTOPPED | libc::WCONTINUED) != 0 => whole(),
         libc::P_PIDFD => await_end(

@@ -12,8 +12,8 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{clockid_t, pthread_attr_t, pthread_t, timespec};
-use pirn_rt::blocking::readiness::{self, Interest};
-use pirn_rt::blocking::{self, fds, offload};
+use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::{self, fds, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::glibc::tls;
 use pirn_rt::sanitizer::valgrind;
@@ -287,7 +287,7 @@ unsafe fn join_after(
         // Linux before 6.9 has no pidfds of threads, or there is no free descriptor. Any thread may
         // join.
         Err(_) => {
-            let done = offload::dedicated(Awaited::call(JOIN), || match join() {
+            let done = pool::dedicated(Awaited::call(JOIN), || match join() {
                 0 => Ok(0),
                 e => Err(Errno(e)),
             });

@@ -19,11 +19,11 @@
 
 #[path = "../../../pirn-rt/src/sched/alarm.rs"]
 mod alarm;
-#[path = "../../../pirn-rt/src/blocking/attendance.rs"]
+#[path = "../../../pirn-rt/src/blocking/timer/attendance.rs"]
 mod attendance;
 #[path = "../../../pirn-rt/src/sched/doze.rs"]
 mod doze;
-#[path = "../../../pirn-rt/src/blocking/fd_waiters.rs"]
+#[path = "../../../pirn-rt/src/blocking/fds/waiters.rs"]
 mod fd_waiters;
 #[path = "../../../pirn-rt/src/sched/idle.rs"]
 #[allow(dead_code)]
@@ -32,7 +32,7 @@ mod idle;
 #[path = "../../../pirn-rt/src/sched/injector.rs"]
 #[allow(dead_code)] // What the processors' queues need.
 mod injector;
-#[path = "../../../pirn-rt/src/blocking/jobs.rs"]
+#[path = "../../../pirn-rt/src/blocking/pool/jobs.rs"]
 #[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
 #[path = "../../../pirn-rt/src/blocking/list.rs"]
@@ -40,14 +40,14 @@ mod jobs;
 mod list;
 #[path = "../../../pirn-rt/src/sched/local_queue.rs"]
 mod local_queue;
-#[path = "../../../pirn-rt/src/blocking/lot_count.rs"]
+#[path = "../../../pirn-rt/src/blocking/parking_lot/count.rs"]
 mod lot_count;
 #[path = "../../../pirn-actor/src/mailbox/word.rs"]
 #[allow(dead_code)] // Flags that are like others.
 mod mailbox_word;
 #[path = "../../../pirn-rt/src/blocking/nap.rs"]
 mod nap;
-#[path = "../../../pirn-rt/src/blocking/readiness/protocol.rs"]
+#[path = "../../../pirn-rt/src/blocking/fds/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
 #[path = "../../../pirn-rt/src/sched/ready_queue.rs"]
@@ -55,7 +55,7 @@ mod readiness;
 mod ready_queue;
 #[path = "../../../pirn-actor/src/reply/word.rs"]
 mod reply_word;
-#[path = "../../../pirn-rt/src/blocking/review/protocol.rs"]
+#[path = "../../../pirn-rt/src/blocking/fds/review/protocol.rs"]
 mod review;
 #[path = "../../../pirn-rt/src/recorder/ring.rs"]
 mod ring;
@@ -86,7 +86,10 @@ mod primitives {
 
 mod blocking {
     //! The surroundings of `readiness`.
-    pub(crate) use crate::{fd_waiters, list, surroundings::task, surroundings::wait};
+    pub(crate) use crate::{list, surroundings::task, surroundings::wait};
+    pub(crate) mod fds {
+        pub(crate) use crate::fd_waiters as waiters;
+    }
 }
 
 mod surroundings;

@@ -1,8 +1,8 @@
 //! Readiness of a descriptor: no event and no close is lost between an attempt and going to sleep,
 //! and no reader sleeps while there is something to read.
 //!
-//! The readers' loop is that of `blocking/readiness.rs`. The kernel's side of the descriptor is a
-//! number of items, which an attempt reads without any ordering.
+//! The readers' loop is that of `blocking/fds/readiness.rs`. The kernel's side of the descriptor is
+//! a number of items, which an attempt reads without any ordering.
 //!
 //! Each ordering has been weakened once, and each step of the protocol has been left out once, to
 //! see a model fail.

@@ -13,7 +13,7 @@ mod primitives;
 #[path = "../../../pirn-rt/src/vthread/state.rs"]
 #[allow(dead_code)] // What the runtime does with threads that are looked at.
 mod state;
-#[path = "../../../pirn-rt/src/blocking/timer_heap.rs"]
+#[path = "../../../pirn-rt/src/blocking/timer/heap.rs"]
 mod timer_heap;
 #[path = "../../../pirn-rt/src/vthread/wait_word.rs"]
 #[allow(dead_code)] // The word itself is for the kernel.

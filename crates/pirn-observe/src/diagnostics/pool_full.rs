@@ -7,7 +7,7 @@ use super::in_kernel;
 use super::report::Report;
 use super::{Context, Look};
 use crate::findings::Kind;
-use pirn_rt::blocking::jobs::Load;
+use pirn_rt::blocking::pool::jobs::Load;
 use std::fmt::Write;
 
 /// See the module's documentation.

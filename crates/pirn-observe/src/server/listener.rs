@@ -5,7 +5,7 @@ use super::files::{self, Fd};
 use super::place::{self, Place};
 use super::{Beginning, helpers, sockets};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use pirn_rt::blocking::other_table;
+use pirn_rt::blocking::fds::other_table;
 use pirn_rt::runtime::{self, Runtime};
 use pirn_rt::sys::{self, Errno, call};
 

@@ -1,6 +1,7 @@
 //! The events that idle carriers wait for: timers and descriptors.
 
-use super::{epoll, posted, review};
+use crate::blocking::fds::{epoll, review};
+use crate::blocking::parking_lot;
 use crate::runtime::Runtime;
 use crate::sched;
 use crate::time::Deadline;
@@ -29,12 +30,12 @@ impl Runtime {
     #[inline]
     fn deliver_posted(&self) {
         self.injector.take_posted(sched::enqueue_posted);
-        posted::deliver();
+        parking_lot::deliver_posted();
     }
 
     /// Blocks the calling carrier until there is an event, a timer is due, or there is a
-    /// [kick](super::epoll::Poller::kick). Calls `resumed` when that has happened, and then wakes
-    /// the threads concerned.
+    /// [kick](super::fds::epoll::Poller::kick). Calls `resumed` when that has happened, and then
+    /// wakes the threads concerned.
     pub(crate) fn wait_for_events(&self, resumed: impl FnOnce()) {
         let timer = self.timers.begin_sleep();
         let trim = match self.stacks.wants_trim() {

@@ -10,19 +10,21 @@
 //! only the kernel knows who waits. There a virtual thread waits through a platform thread of its
 //! own.
 
-use super::offload;
-use super::parking_lot::{self, Parked};
-use super::{futex_op, hand_over};
-use crate::arch;
-use crate::runtime;
+use crate::blocking::parking_lot::{self, Parked, hand_over};
+use crate::blocking::pool;
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::{self, summons, wait_word::Hearing};
-use core::sync::atomic::{Ordering, fence};
+use crate::vthread::wait_word::Hearing;
+use crate::vthread::{self, summons};
+use crate::{arch, runtime};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 use libc::{
-    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
-    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET,
+    CLOCK_MONOTONIC, CLOCK_REALTIME, FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_OP_ADD,
+    FUTEX_OP_ANDN, FUTEX_OP_CMP_EQ, FUTEX_OP_CMP_GE, FUTEX_OP_CMP_GT, FUTEX_OP_CMP_LE,
+    FUTEX_OP_CMP_LT, FUTEX_OP_CMP_NE, FUTEX_OP_OPARG_SHIFT, FUTEX_OP_OR, FUTEX_OP_SET,
+    FUTEX_OP_XOR, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE,
+    FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
 };
 
 const EVERY_BIT: u32 = u32::MAX;
@@ -44,7 +46,7 @@ pub unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::parkable().is_some() {
-            offload::dedicated(Awaited::at(Kind::Futex, args[0]), || kernel(args))
+            pool::dedicated(Awaited::at(Kind::Futex, args[0]), || kernel(args))
         } else {
             kernel(args)
         };
@@ -238,5 +240,165 @@ pub fn wake_waiters(word: *const u32, count: i32) {
     let operation = FUTEX_WAKE | FUTEX_PRIVATE_FLAG;
     let args = [word as usize, operation as usize, count as usize, 0, 0, 0];
     // SAFETY: a wake does not read the word.
-    let _ = unsafe { futex(args, futex_op::call) };
+    let _ = unsafe { futex(args, wake_op) };
+}
+
+/// Performs a private `FUTEX_WAKE_OP`; any other operation is the kernel's.
+///
+/// The operation changes its second word, wakes waiters of the first, and, by the old value of the
+/// second, waiters there:
+///
+/// ```text
+///   31     28 27     24 23                12 11                 0
+///   +--------+---------+--------------------+--------------------+
+///   | op     | cmp     | oparg, signed      | cmparg, signed     |
+///   +--------+---------+--------------------+--------------------+
+/// ```
+///
+/// # Safety
+/// As for the system call.
+#[cold]
+pub unsafe fn wake_op(args: [usize; 6]) -> SysResult {
+    let [first, operation, count, count_there, second, change] = args;
+    let command = operation as i32 & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+    // SAFETY: the caller's contract, here and below.
+    unsafe {
+        if command != FUTEX_WAKE_OP || !runtime::is_started() {
+            return sys::check(arch::syscall(libc::SYS_futex, args));
+        }
+        let wake = |word, count| {
+            let operation = (FUTEX_WAKE | FUTEX_PRIVATE_FLAG) as usize;
+            futex([word, operation, count, 0, 0, 0], wake_op)
+        };
+        let there = perform(change as u32, second)?;
+        let woken = wake(first, count)?;
+        Ok(woken + if there { wake(second, count_there)? } else { 0 })
+    }
+}
+
+/// Performs an operation on the word at this address. Returns whether its waiters are to be woken.
+///
+/// # Errors
+/// As the kernel's: `EINVAL`, `EFAULT`, `ENOSYS` for an operation that it does not know.
+///
+/// # Safety
+/// If the address is that of a word that can be read, it may be written.
+unsafe fn perform(operation: u32, word: usize) -> Result<bool, Errno> {
+    if !word.is_multiple_of(4) {
+        return Err(Errno(libc::EINVAL));
+    }
+    sys::fetch_u32(word)?;
+    let signed = |twelve_bits: u32| ((twelve_bits << 20) as i32) >> 20;
+    let (op, compare) = ((operation >> 28) as i32, (operation >> 24 & 15) as i32);
+    let (mut argument, other) = (signed(operation >> 12), signed(operation));
+    if op & FUTEX_OP_OPARG_SHIFT != 0 {
+        argument = 1 << (argument & 31);
+    }
+    // SAFETY: aligned and readable, as checked above; the caller's contract.
+    let word = unsafe { AtomicU32::from_ptr(word as *mut u32) };
+    // SeqCst: as if the program had done it before a wake.
+    let (order, value) = (Ordering::SeqCst, argument as u32);
+    let before = match op & !FUTEX_OP_OPARG_SHIFT {
+        FUTEX_OP_SET => word.swap(value, order),
+        FUTEX_OP_ADD => word.fetch_add(value, order),
+        FUTEX_OP_OR => word.fetch_or(value, order),
+        FUTEX_OP_ANDN => word.fetch_and(!value, order),
+        FUTEX_OP_XOR => word.fetch_xor(value, order),
+        _ => return Err(Errno(libc::ENOSYS)),
+    } as i32;
+    match compare {
+        FUTEX_OP_CMP_EQ => Ok(before == other),
+        FUTEX_OP_CMP_NE => Ok(before != other),
+        FUTEX_OP_CMP_LT => Ok(before < other),
+        FUTEX_OP_CMP_LE => Ok(before <= other),
+        FUTEX_OP_CMP_GT => Ok(before > other),
+        FUTEX_OP_CMP_GE => Ok(before >= other),
+        _ => Err(Errno(libc::ENOSYS)),
+    }
+}
+
+/// The numbers of the system calls, which `libc` does not have for every C library.
+pub const SYS_FUTEX_WAITV: i64 = 449;
+pub const SYS_FUTEX_WAKE: i64 = 454;
+pub(crate) const SYS_FUTEX_WAIT: i64 = 455;
+pub const SYS_FUTEX_REQUEUE: i64 = 456;
+/// The flags for words of 32 bits; and, as in `futex`, for those of one process.
+const FUTEX2_SIZE_U32: usize = 2;
+const FUTEX2_PRIVATE: usize = FUTEX_PRIVATE_FLAG as usize;
+/// The most words of a call (`FUTEX_WAITV_MAX`).
+const MOST: usize = 128;
+/// The size of the kernel's `struct futex_waitv`, in which the address is the second of 3 words.
+const ENTRY: usize = 24;
+
+/// Performs the operation of `futex` that such a call of the kernel's stands for. Returns `None`
+/// if there is none, as for flags that `futex` does not know.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn as_futex(number: i64, args: [usize; 6]) -> Option<SysResult> {
+    let [word, second, third, flags, timeout, clock] = args;
+    let known = |flags| flags & !FUTEX2_PRIVATE == FUTEX2_SIZE_U32;
+    let operation = |operation: i32, flags| operation as usize | flags & FUTEX2_PRIVATE;
+    let call = match number {
+        SYS_FUTEX_WAKE if known(flags) => {
+            let operation = operation(FUTEX_WAKE_BITSET, flags);
+            [word, operation, third, 0, 0, second]
+        }
+        SYS_FUTEX_WAIT
+            if known(flags) && matches!(clock as i32, CLOCK_REALTIME | CLOCK_MONOTONIC) =>
+        {
+            let clock = match clock as i32 {
+                CLOCK_REALTIME => FUTEX_CLOCK_REALTIME,
+                _ => 0,
+            };
+            let operation = operation(FUTEX_WAIT_BITSET | clock, flags);
+            [word, operation, second, timeout, 0, third]
+        }
+        SYS_FUTEX_REQUEUE if second == 0 => {
+            let entry =
+                |i: usize| sys::fetch_u64(word.wrapping_add(i * 8)).map(|value| value as usize);
+            let [Ok(value), Ok(from), Ok(flags), Ok(to), Ok(flags_of_to)] =
+                [0, 1, 2, 4, 5].map(entry)
+            else {
+                return None;
+            };
+            if !known(flags) || flags != flags_of_to {
+                return None;
+            }
+            let operation = operation(FUTEX_CMP_REQUEUE, flags);
+            [from, operation, third, args[3], to, value]
+        }
+        _ => return None,
+    };
+    // SAFETY: the caller's contract.
+    Some(unsafe { futex(call, wake_op) })
+}
+
+/// Makes the system call `futex_waitv`.
+///
+/// # Safety
+/// As for the system call.
+pub unsafe fn wait_many(args: [usize; 6]) -> SysResult {
+    let [entries, count, ..] = args;
+    // SAFETY: the caller's contract.
+    let kernel = || unsafe { sys::check(arch::syscall(SYS_FUTEX_WAITV, args)) };
+    let mut words = [0; MOST];
+    let Some(words) = words.get_mut(..count) else {
+        return kernel(); // It refuses this.
+    };
+    for (i, word) in words.iter_mut().enumerate() {
+        match sys::fetch_u64(entries.wrapping_add(i * ENTRY + 8)) {
+            Ok(address) => *word = address as usize,
+            Err(_) => return kernel(), // As above.
+        }
+    }
+    pool::dedicated(Awaited::call(c"futex_waitv"), || announced(words, &kernel))
+}
+
+/// Calls `kernel` while it is announced that the calling platform thread waits for these words.
+fn announced(words: &[usize], kernel: &dyn Fn() -> SysResult) -> SysResult {
+    match words.split_first() {
+        None => kernel(),
+        Some((&word, others)) => parking_lot::in_kernel(word, || announced(others, kernel)),
+    }
 }

@@ -1,50 +1,29 @@
 //! Blocking: everything that a virtual thread can wait for.
 //!
-//! * [`wait`]: one episode of waiting, decided by exactly one claim.
-//! * [`timers`]: points in time ([`timer_heap`]); [`attendance`]: which carrier wakes for them;
-//!   [`delayed`]: starting a thread at one.
-//! * [`parking_lot`]: addresses ([`posted`]: wakes by signal handlers; [`hand_over`]: giving way to
-//!   a woken thread); [`futex`]: futex words, shared with platform threads ([`futex_op`],
-//!   [`futex_many`]: the rarer calls).
-//! * [`fds`], [`readiness`], [`fd_waiters`], [`epoll`], [`review`], [`status_flags`]: descriptors.
-//!   [`other_table`]: platform threads that have others than the process. [`task`]: tasks of async
-//!   code that wait for one.
-//! * [`list`]: waiting threads, in order.
+//! * [`wait`]: one episode of waiting, decided by exactly one claim. [`list`]: waiting threads, in
+//!   order.
+//! * [`timer`]: points in time.
+//! * [`parking_lot`]: addresses. [`futex`]: futex words, shared with platform threads.
+//! * [`fds`]: descriptors. [`task`]: tasks of async code that wait for one.
+//! * [`pool`]: calls that only the kernel can finish, made by platform threads.
 //! * [`notice`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
-//! * [`offload`]: calls that only the kernel can finish, on platform threads ([`jobs`]).
-//! * [`events`]: how idle carriers wait for all of it; [`nap`]: and when they leave it to others.
+//! * [`events`]: how idle carriers wait for all of it. [`nap`]: when they leave that to others.
 
-mod attendance;
-pub mod delayed;
-pub mod epoll;
 mod events;
-mod fd_waiters;
 pub mod fds;
 pub mod futex;
-pub mod futex_many;
-pub mod futex_op;
-mod hand_over;
-pub mod jobs;
-mod keyed_queues;
 pub mod list;
-mod lot_count;
 mod nap;
 #[cfg(test)]
 #[path = "nap/tests.rs"] // `pirn-model` includes `nap`, without a whole runtime.
 mod nap_tests;
 pub mod notice;
-pub mod offload;
-pub mod other_table;
 pub mod parking_lot;
-mod posted;
-pub mod readiness;
+pub mod pool;
 pub mod retry;
-mod review;
-pub mod status_flags;
 pub mod task;
-pub(crate) mod timer_heap;
-pub mod timers;
+pub mod timer;
 pub mod wait;
 
 use crate::sys::Errno;

@@ -1,6 +1,6 @@
 //! A signal: one thread waits for it, and others give it.
 
-use super::wait::{Outcome, Wait};
+use crate::blocking::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::time::Deadline;
 use crate::vthread::awaited::Awaited;

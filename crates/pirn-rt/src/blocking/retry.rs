@@ -8,7 +8,7 @@
 //! Pauses grow with the number of waiting threads, so that failed attempts cost at most a small
 //! part of a core. Waiting threads take turns roughly in order of arrival.
 
-use super::parking_lot::{self, Parked};
+use crate::blocking::parking_lot::{self, Parked};
 use crate::mark;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;

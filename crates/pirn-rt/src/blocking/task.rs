@@ -1,9 +1,9 @@
 //! Tasks of async code that wait for a descriptor.
 //!
 //! A task tries, and when that would block it leaves its waker among the descriptor's waiters, by
-//! the protocol of [`readiness`](super::readiness). It returns to its executor in place of parking,
-//! so its place in the list cannot be on a stack: it is on the heap, made at the first wait, and
-//! belongs to a [`TaskPlace`].
+//! the protocol of [`readiness`](super::fds::readiness). It returns to its executor in place of
+//! parking, so its place in the list cannot be on a stack: it is on the heap, made at the first
+//! wait, and belongs to a [`TaskPlace`].
 //!
 //! ```text
 //!   the task                          an event, or a close of the descriptor
@@ -20,21 +20,18 @@
 //!
 //! `crates/pirn-model` checks this: `task_model.rs`.
 
-use super::fds::{self, Entry};
-use super::other_table;
-use super::readiness::{FdWaiter, Interest};
-use super::wait::Outcome;
-use crate::panic;
+use crate::blocking::fds::readiness::{FdWaiter, Interest};
+use crate::blocking::fds::{self, Entry, other_table};
+use crate::blocking::wait::Outcome;
 use crate::runtime::{self, Runtime};
+#[cfg(feature = "async-io")]
+use crate::sys::SysResult;
 use crate::sys::{self, Errno};
-use crate::vthread;
+use crate::{panic, vthread};
 use core::cell::{Cell, OnceCell};
 use core::ptr::{self, NonNull};
 use core::task::{Poll, Waker};
 use std::io;
-
-#[cfg(feature = "async-io")]
-mod transfer;
 
 /// Wakes a task. Not to be called under a lock.
 ///
@@ -245,4 +242,54 @@ fn refused(text: &str) -> io::Error {
 
 fn error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
+}
+
+#[cfg(feature = "async-io")]
+/// Reads and writes.
+impl TaskPlace {
+    /// Polls a read of `wanted` bytes, as [`poll`](Self::poll) does. After a read of a TCP stream
+    /// that gave fewer, waits for an event before the next attempt.
+    pub fn poll_read(
+        &mut self,
+        fd: i32,
+        waker: &Waker,
+        wanted: usize,
+        mut attempt: impl FnMut() -> SysResult,
+    ) -> Poll<io::Result<usize>> {
+        let attempt = |entry: &Entry, since| {
+            if entry.readiness.is_emptied(since) && entry.is_stream() {
+                return None;
+            }
+            let result = unless_it_would_block(attempt());
+            if let Some(Ok(done @ 1..)) = result
+                && done < wanted
+                && entry.is_stream()
+            {
+                entry.readiness.note_emptied(since);
+            }
+            result
+        };
+        self.poll_since(fd, waker, attempt).map(flatten)
+    }
+
+    /// Polls a write, as [`poll`](Self::poll) does.
+    pub fn poll_write(
+        &mut self,
+        fd: i32,
+        waker: &Waker,
+        mut attempt: impl FnMut() -> SysResult,
+    ) -> Poll<io::Result<usize>> {
+        self.poll(fd, waker, || unless_it_would_block(attempt()))
+            .map(flatten)
+    }
+}
+
+#[cfg(feature = "async-io")]
+fn unless_it_would_block(result: SysResult) -> Option<SysResult> {
+    (result != Err(Errno(libc::EAGAIN))).then_some(result)
+}
+
+#[cfg(feature = "async-io")]
+fn flatten(result: io::Result<SysResult>) -> io::Result<usize> {
+    result?.map_err(error)
 }

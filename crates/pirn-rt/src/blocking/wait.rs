@@ -10,7 +10,7 @@
 //! waiter removes itself from every such list, under that lock, before its stack frame goes away.
 //! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
-use super::timers::Timer;
+use crate::blocking::timer::Timer;
 use crate::mark::{self, Raised};
 use crate::runtime;
 use crate::sched;

@@ -13,7 +13,7 @@
 //!   they carry (`stack/region.rs`, `vthread/table.rs`, `vthread/table.rs`): an id or an
 //!   address means one thread, whichever runtime it belongs to, also to signal handlers and to
 //!   debuggers.
-//! * The table of descriptors, and their review (`blocking/review.rs`), which goes through it:
+//! * The table of descriptors, and their review (`blocking/fds/review.rs`), which goes through it:
 //!   numbers of descriptors are the process's.
 //! * The parking lot: platform threads and the threads of all runtimes share locks, and the lot is
 //!   used before there is a runtime.
@@ -37,9 +37,9 @@ pub mod testing;
 
 pub use attempt::{FAILURE, STARTING};
 
-use crate::blocking::epoll::Poller;
-use crate::blocking::offload::Pool;
-use crate::blocking::timers::Timers;
+use crate::blocking::fds::epoll::Poller;
+use crate::blocking::pool::Pool;
+use crate::blocking::timer::Timers;
 use crate::mark::Raised;
 use crate::recorder;
 use crate::sched::counters::Counters;

@@ -7,7 +7,7 @@
 use core::fmt;
 use core::future::poll_fn;
 use core::task::{Context, Poll};
-use pirn_rt::blocking::readiness::Interest;
+use pirn_rt::blocking::fds::readiness::Interest;
 use pirn_rt::blocking::task::{self, TaskPlace};
 use pirn_rt::poison::locked;
 use pirn_rt::{runtime, sys};

@@ -30,7 +30,7 @@ use crate::thread::{Builder, Thread, current, tell_listeners};
 use core::cell::{Cell, OnceCell};
 use core::panic::Location;
 use core::ptr::NonNull;
-use pirn_rt::blocking::delayed::DelayedStart;
+use pirn_rt::blocking::timer::DelayedStart;
 use pirn_rt::local;
 use pirn_rt::lock::Lock;
 use pirn_rt::time::Deadline;

@@ -3,7 +3,7 @@
 use crate::testing::{few, make_with, spawn};
 use crate::thread::join::RawHandle;
 use core::ptr;
-use pirn_rt::blocking::offload::bounded;
+use pirn_rt::blocking::pool::bounded;
 use pirn_rt::mark::Raised;
 use pirn_rt::runtime::{self, Runtime, RuntimeSettings};
 use pirn_rt::vthread::awaited::Awaited;

@@ -1,6 +1,7 @@
 //! Parking, sleeping and yielding.
 
-use pirn_rt::blocking::{self, timers::Timer};
+use pirn_rt::blocking;
+use pirn_rt::blocking::timer::Timer;
 use pirn_rt::sched::{self, preempt};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};

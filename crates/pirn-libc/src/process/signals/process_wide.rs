@@ -24,7 +24,7 @@ use crate::virtual_thread;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{pid_t, siginfo_t};
-use pirn_rt::blocking::other_table;
+use pirn_rt::blocking::fds::other_table;
 use pirn_rt::mark;
 use pirn_rt::runtime::{self, Runtime};
 use pirn_rt::sanitizer::valgrind;

@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libc::{pthread_barrier_t, pthread_barrierattr_t};
-use pirn_rt::blocking::{futex, offload};
+use pirn_rt::blocking::{futex, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
 
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
         return wait();
     }
     // libc's function does not distinguish threads, so a platform thread may wait for us.
-    let serial = offload::dedicated(Awaited::at(Kind::Barrier, barrier.addr()), || {
+    let serial = pool::dedicated(Awaited::at(Kind::Barrier, barrier.addr()), || {
         Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD))
     });
     if serial == Ok(1) {

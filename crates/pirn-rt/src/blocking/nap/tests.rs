@@ -1,4 +1,4 @@
-use crate::blocking::epoll;
+use crate::blocking::fds::epoll;
 use crate::runtime::{Runtime, testing};
 use crate::time::Deadline;
 

@@ -4,7 +4,7 @@
 //! among the descriptors wakes a carrier for other reasons ([`Poller::kick`]). It is edge-triggered
 //! as well, so every write to it is an event, and a carrier that waits in epoll need not read it.
 
-use super::readiness::{self, Event};
+use crate::blocking::fds::readiness::{self, Event};
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;

@@ -1,5 +1,5 @@
-use super::super::list::{Links, STEPS};
 use super::*;
+use crate::blocking::list::{Links, STEPS};
 use core::cell::Cell;
 use std::collections::HashMap;
 

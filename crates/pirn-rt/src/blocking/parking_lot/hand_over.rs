@@ -13,7 +13,7 @@
 //! would go to the back of the queue a thousand times. So the waker gives way always if it releases
 //! a lock, and a few times per millisecond and processor if this may be an event.
 
-use super::parking_lot::LOCK;
+use crate::blocking::parking_lot::LOCK;
 use crate::mark::{self, Raised};
 use crate::sched::Processor;
 use crate::sys;
@@ -73,7 +73,7 @@ fn may_nap() -> bool {
 /// Returns whether a wake is for the platform threads that wait for its word rather than for the
 /// virtual ones, which otherwise come first, and run before the kernel could switch.
 #[cold]
-pub(super) fn is_kernels_turn() -> bool {
+pub(in crate::blocking) fn is_kernels_turn() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     is_turn(&LAST)
 }
@@ -81,13 +81,13 @@ pub(super) fn is_kernels_turn() -> bool {
 /// Calls `wake`, which wakes platform threads that wait for the word, and gives way to those that
 /// it says it has woken, if the word is that of a free lock. Returns their number.
 #[cold]
-pub(super) fn wake_kernels(word: usize, wake: impl FnOnce() -> usize) -> usize {
+pub(in crate::blocking) fn wake_kernels(word: usize, wake: impl FnOnce() -> usize) -> usize {
     let virtually = vthread::current().is_some() && !mark::forbids_preemption();
     let gives_way = virtually && sys::fetch_u32(word) == Ok(0);
     let woken = wake();
     if woken > 0 && gives_way {
         let until = Deadline::after_nanos(mount::NAP_NS);
-        super::pause_until(Awaited::at(Kind::Futex, word), until, Hearing::Summons);
+        crate::blocking::pause_until(Awaited::at(Kind::Futex, word), until, Hearing::Summons);
     }
     woken
 }

@@ -1,4 +1,4 @@
-//! The number of threads that wait in a bucket of the [parking lot](super::parking_lot): what a
+//! The number of threads that wait in a bucket of the [parking lot](super): what a
 //! waker may conclude from it without the bucket's lock.
 //!
 //! ```text

@@ -11,7 +11,7 @@
 //! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
 //! holds in the end, and is what it is shown.
 
-use super::fds::{self, Entry, LENT};
+use crate::blocking::fds::{self, Entry, LENT};
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time;
 use core::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! A parking lot: virtual threads that wait for an address.
 //!
 //! The caller defines the meaning of an address: a futex word, a `pthread_mutex_t`. The lot has
-//! hashed buckets, each a lock and a [queue](super::keyed_queues) per address, in order of arrival.
+//! hashed buckets, each a lock and a [queue](queues) per address, in order of arrival.
 //! The check that decides whether to wait runs under the bucket's lock, and wakers take that lock
 //! too, so no wake-up is lost (Drepper's futexes, WebKit's ParkingLot).
 //!
@@ -11,22 +11,20 @@
 //! A process has one lot for all runtimes: their threads share locks with each other and with
 //! platform threads, and platform threads announce their waits from the start of the process on.
 
-use super::hand_over;
-use super::keyed_queues::{self, Keyed, KeyedQueues, Visit};
-use super::list::{Linked, Links, List};
-use super::lot_count;
-use super::posted;
-use super::wait::{Outcome, Wait, WakeList, Wakeup};
-use crate::arch;
+mod count;
+pub(super) mod hand_over;
+mod queues;
+
+use self::queues::{Keyed, KeyedQueues, Visit};
+use crate::blocking::list::{Linked, Links, List};
+use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
-use crate::mark;
-use crate::runtime;
 use crate::time::Deadline;
-use crate::vthread;
 use crate::vthread::awaited::Awaited;
 use crate::vthread::wait_word::Hearing;
+use crate::{arch, mark, runtime, vthread};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
 
@@ -67,7 +65,10 @@ pub unsafe fn after_fork() {
             bucket.waiting.store(0, Ordering::Relaxed); // Relaxed: as above.
         }
     }
-    posted::after_fork();
+    ANY.store(false, Ordering::Relaxed); // Relaxed, both: there is no runtime yet.
+    for marks in &MARKED {
+        marks.store(0, Ordering::Relaxed);
+    }
 }
 
 /// A waiting thread, on its own stack.
@@ -95,13 +96,13 @@ impl Keyed for LotWaiter {
 /// Returns the number of the bucket that `key` belongs to.
 #[inline]
 pub(crate) fn bucket_of(key: usize) -> usize {
-    keyed_queues::bucket_of::<BUCKETS>(key)
+    queues::bucket_of::<BUCKETS>(key)
 }
 
 /// Returns the bytes of the lot: its buckets, and the tables of those that are crowded.
 #[inline]
 pub fn bytes() -> usize {
-    size_of_val(&LOT) + keyed_queues::bytes()
+    size_of_val(&LOT) + queues::bytes()
 }
 
 /// How a call of [`park`] ended.
@@ -138,9 +139,9 @@ pub fn park(
     let home = bucket_of(key);
     let bucket = &LOT[home];
     let mut waiters = bucket.waiters.lock();
-    lot_count::join(&bucket.waiting);
+    count::join(&bucket.waiting);
     if !check() {
-        lot_count::leave(&bucket.waiting, 1);
+        count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
     let awaited = awaited(key);
@@ -150,7 +151,7 @@ pub fn park(
     let wait = match Wait::hearing(awaited, hearing) {
         Ok(wait) => wait,
         Err(refused) => {
-            lot_count::leave(&bucket.waiting, 1);
+            count::leave(&bucket.waiting, 1);
             return given_up(refused);
         }
     };
@@ -194,7 +195,7 @@ fn leave(waiter: &LotWaiter) {
         if waiter.bucket.load(Ordering::Relaxed) == home {
             // SAFETY: under the lock of its bucket: it is there, or nowhere.
             unsafe { waiters.remove(waiter) };
-            lot_count::leave(&LOT[home].waiting, 1);
+            count::leave(&LOT[home].waiting, 1);
             return;
         }
     }
@@ -206,7 +207,7 @@ fn leave(waiter: &LotWaiter) {
 /// Executes a full fence, or an atomic read-modify-write (see [`arch::fence_after_atomic`]).
 pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
     let bucket = &LOT[bucket_of(key)];
-    if !lot_count::any(&bucket.waiting) {
+    if !count::any(&bucket.waiting) {
         return 0;
     }
     if count == 0 || runtime::has_forked() {
@@ -214,7 +215,7 @@ pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
         return 0; // After a fork, the listed threads are in the parent process.
     }
     if mark::in_handler() {
-        posted::post(bucket_of(key));
+        post(bucket_of(key));
         return 0;
     }
     match count {
@@ -259,7 +260,7 @@ fn wake_up_to(
     mut walk: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> Visit),
 ) -> usize {
     let mut waiters = bucket.waiters.lock();
-    let most = lot_count::bound(&bucket.waiting, count);
+    let most = count::bound(&bucket.waiting, count);
     let (mut woken, mut lock) = (0, None);
     while woken < most {
         let mut wakes = WakeList::new();
@@ -286,7 +287,7 @@ fn wake_up_to(
 /// follows the write that the waiters' checks read.
 #[inline]
 pub fn any_waiting(key: usize) -> bool {
-    // Relaxed: ordered by the caller's barrier, which pairs with the fence in `lot_count::join`.
+    // Relaxed: ordered by the caller's barrier, which pairs with the fence in `count::join`.
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
@@ -317,7 +318,7 @@ fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usi
 #[inline]
 fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;
-    lot_count::leave(&bucket.waiting, 1);
+    count::leave(&bucket.waiting, 1);
     Some(wakeup)
 }
 
@@ -342,8 +343,8 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
         (second, first)
     };
     let moved = put(source.take(from, count), &mut target, to, b);
-    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `lot_count::join`.
-    lot_count::leave(&LOT[a].waiting, moved as u32);
+    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `count::join`.
+    count::leave(&LOT[a].waiting, moved as u32);
     moved
 }
 
@@ -384,4 +385,55 @@ pub fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
 pub(crate) fn any_in_kernel(key: usize) -> bool {
     // Relaxed: ordered by the caller's fence.
     LOT[bucket_of(key)].platform.load(Ordering::Relaxed) > 0
+}
+
+// Wakes that signal handlers have asked for.
+//
+// A handler may have interrupted code that holds a lock of the lot, so it takes none. It marks the
+// bucket, and kicks the poller. The next carrier that looks for events wakes all waiters of the
+// bucket: more than the handler asked for, but each waiter expects spurious wakes, and checks again
+// what it waits for.
+//
+// No model checks this. Each post makes a kick of its own, after its mark and `ANY`: so no carrier
+// sleeps, or omits a kick, because of what it has read here. One exchange publishes a mark, and
+// `deliver_posted` takes `ANY` back before it takes the marks: a mark that it misses has an `ANY`
+// and a kick still to come.
+
+/// A bit per bucket.
+static MARKED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS / 64];
+/// Whether a bucket may be marked.
+static ANY: AtomicBool = AtomicBool::new(false);
+
+/// Has all that wait in a bucket woken soon. Async-signal-safe.
+#[cold]
+fn post(bucket: usize) {
+    let Some(runtime) = runtime::get() else {
+        return; // The child of a fork: the threads are in the parent process.
+    };
+    // Release: pairs with the Acquire of the swap below: a woken thread sees what the handler did.
+    MARKED[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::Release);
+    // Release: pairs with the Acquire in `deliver`, which then sees the mark. A swap, so that a
+    // `deliver` that sees this post sees the marks of those before it too.
+    ANY.swap(true, Ordering::Release);
+    runtime.poller.kick();
+}
+
+/// Performs the wakes that have been posted.
+#[inline]
+pub(super) fn deliver_posted() {
+    // Relaxed: the kick comes after the store, so the carrier that it wakes sees it.
+    if ANY.load(Ordering::Relaxed) && ANY.swap(false, Ordering::Acquire) {
+        deliver_all();
+    }
+}
+
+#[cold]
+fn deliver_all() {
+    for (index, marks) in MARKED.iter().enumerate() {
+        let mut marks = marks.swap(0, Ordering::Acquire); // Acquire: see `post`.
+        while marks != 0 {
+            wake_all(index * 64 + marks.trailing_zeros() as usize);
+            marks &= marks - 1;
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Waiting for a descriptor to become readable or writable: the [`protocol`], and the loop of an
 //! operation that parks its virtual thread instead of blocking the carrier.
 
-use super::fds::{self, Entry};
-use super::status_flags::{self, Waiting};
-use super::wait::{Outcome, Wait};
+use crate::blocking::fds::status_flags::{self, Waiting};
+use crate::blocking::fds::{self, Entry};
+use crate::blocking::wait::{Outcome, Wait};
 use crate::mark::Held;
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
@@ -13,9 +13,8 @@ use crate::vthread::wait_word::Hearing;
 use core::cell::Cell;
 use core::ops::Range;
 
-mod protocol;
-pub use super::fd_waiters::{FdWaiter, Interest};
-pub(crate) use protocol::{Event, Readiness};
+pub(crate) use super::protocol::{Event, Readiness};
+pub use crate::blocking::fds::waiters::{FdWaiter, Interest};
 
 /// Reports an event that the poller has seen of a descriptor.
 pub(crate) fn report(fd: i32, generation: u32, event: Event) {
@@ -239,7 +238,7 @@ impl<A: Fn(i32, Interest) -> Awaited, R: Fn(Deadline) -> bool> Operation<'_, A, 
             let given_up = match park(entry, interest, since, deadline, begin) {
                 Outcome::Ready => None,
                 Outcome::TimedOut => Some(EAGAIN),
-                Outcome::Interrupted => Some(Err(super::INTERRUPTED)),
+                Outcome::Interrupted => Some(Err(crate::blocking::INTERRUPTED)),
                 Outcome::Summoned => {
                     // A handler may run for long: others may try meanwhile.
                     entry.readiness.pass_baton(interest);

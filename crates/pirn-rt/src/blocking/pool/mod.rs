@@ -9,8 +9,10 @@
 //! another process). If they shared the pool, they could fill it, and the action they wait for
 //! might need it: a deadlock. Each gets a thread of its own ([`dedicated`]).
 
-use super::jobs::{self, Jobs, Worker};
-use super::wait::{Outcome, Wait};
+pub mod jobs;
+
+use self::jobs::{Jobs, Worker};
+use crate::blocking::wait::{Outcome, Wait};
 use crate::recorder::kinds;
 use crate::sanitizer::{self, valgrind};
 use crate::sched::{counters, os_thread};

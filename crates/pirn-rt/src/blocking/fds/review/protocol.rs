@@ -21,10 +21,10 @@
 //! sees at 3 that DUE is 0. A thread that finds the mark set at 1 leaves it: it holds the waiters'
 //! lock, so that the look at the waiters is still to come.
 //!
-//! A sleeping carrier attends to a review as to a timer (`blocking/attendance.rs`). So a carrier
-//! that changes DUE or STEP either attends before it sleeps, or has another carrier do so. A thread
-//! that does the latter, and sees STEP BUSY behind its fence, leaves DUE to the carrier that takes
-//! the step.
+//! A sleeping carrier attends to a review as to a timer (`blocking/timer/attendance.rs`). So a
+//! carrier that changes DUE or STEP either attends before it sleeps, or has another carrier do so.
+//! A thread that does the latter, and sees STEP BUSY behind its fence, leaves DUE to the carrier
+//! that takes the step.
 //!
 //! Rejected: each carrier looks at DUE before it sleeps. One that stood in for others, and then
 //! rested, left a review behind that nobody woke for.

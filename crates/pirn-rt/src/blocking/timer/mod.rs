@@ -6,17 +6,20 @@
 //! the thread that waits. Nearly all timers of I/O timeouts are cancelled, which costs a lock and,
 //! since late deadlines lie at the bottom of the heap, few moves.
 
-use super::attendance::{Attendance, First};
-use super::review;
-use super::timer_heap::{TimerHeap, TimerNode};
-use super::wait::{Outcome, Wait, WakeList, Wakeup};
+mod attendance;
+pub(crate) mod heap;
+
+use crate::blocking::fds::review;
+use crate::blocking::timer::attendance::{Attendance, First};
+use crate::blocking::timer::heap::{TimerHeap, TimerNode};
+use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
 use crate::mark::Raised;
 use crate::runtime::Runtime;
 use crate::sanitizer::Ignored;
-use crate::sys;
 use crate::time::Deadline;
 use crate::vthread::{self, Claimed, Core, Ready};
+use crate::{sched, sys};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
@@ -226,7 +229,7 @@ impl Timers {
         firsts.min().unwrap_or(Deadline::NEVER)
     }
 
-    /// Returns when the first timer or [review](super::review) of descriptors is due.
+    /// Returns when the first timer or [review](super::fds) of descriptors is due.
     fn first_due(&self) -> Deadline {
         self.next_deadline().min(review::due())
     }
@@ -257,3 +260,41 @@ impl Timers {
 }
 
 const _: () = assert!(core::mem::offset_of!(Timer, node) == 0);
+
+/// A thread that has been made but not started; a timer will start it.
+pub struct DelayedStart {
+    runtime: &'static Runtime,
+    timer: Timer,
+}
+
+impl DelayedStart {
+    /// Takes charge of a thread that has not been started. It starts when the timer set by
+    /// [`arm`](Self::arm) fires.
+    pub fn new(thread: Ready) -> DelayedStart {
+        DelayedStart {
+            runtime: thread.core().runtime(),
+            timer: Timer::for_start(thread),
+        }
+    }
+
+    /// Sets the time. To be called once.
+    ///
+    /// # Safety
+    /// This stays in its place until [`cancel`](Self::cancel) has returned.
+    pub unsafe fn arm(&self, deadline: Deadline) {
+        // SAFETY: the caller's contract; the timer itself has the right to run the thread.
+        unsafe { self.timer.arm(self.runtime, deadline) };
+    }
+
+    /// Drops the thread without running it, unless its time has come. Returns whether it was
+    /// dropped.
+    pub fn cancel(&self) -> bool {
+        match self.timer.disarm_start() {
+            Some(thread) => {
+                sched::abandon(thread);
+                true
+            }
+            None => false,
+        }
+    }
+}

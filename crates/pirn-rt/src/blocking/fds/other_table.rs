@@ -1,9 +1,9 @@
 //! Platform threads that have a table of descriptors of their own in the kernel.
 //!
 //! Their numbers are not those of the process, so nothing that they do to descriptors is noted in
-//! [`fds`](super::fds), also when it is done by interposed functions.
+//! [the table](super), also when it is done by interposed functions.
 
-use super::epoll::Poller;
+use crate::blocking::fds::epoll::Poller;
 use crate::sys::{SysResult, call};
 use core::cell::Cell;
 
@@ -42,7 +42,7 @@ pub fn join() {
 
 /// Returns whether the calling thread has such a table.
 #[inline]
-pub(super) fn is_here() -> bool {
+pub(in crate::blocking) fn is_here() -> bool {
     HERE.get()
 }
 

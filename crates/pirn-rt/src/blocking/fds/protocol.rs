@@ -37,7 +37,7 @@
 //!
 //! `crates/pirn-model` checks this file: `readiness_model.rs`, `task_model.rs`.
 
-use crate::blocking::fd_waiters::{FdWaiter, FdWaiters, FdWakes, Interest};
+use crate::blocking::fds::waiters::{FdWaiter, FdWaiters, FdWakes, Interest};
 use crate::blocking::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::primitives::{

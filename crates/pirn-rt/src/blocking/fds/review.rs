@@ -17,8 +17,8 @@
 //!
 //! When a review is due, and which carrier takes it, is decided by the [`protocol`].
 
-use super::readiness::Event;
-use super::{fds, readiness, status_flags};
+use crate::blocking::fds::readiness::Event;
+use crate::blocking::fds::{self, readiness, status_flags};
 use crate::mark::Raised;
 use crate::runtime;
 use crate::sys::Errno;
@@ -61,12 +61,12 @@ pub(super) fn expect(flags: &AtomicU32) {
 }
 
 /// Returns when the next review, or a step of one, is due.
-pub(super) fn due() -> Deadline {
+pub(in crate::blocking) fn due() -> Deadline {
     Deadline::from_nanos(SCHEDULE.due())
 }
 
 /// Reviews some descriptors if a review is due.
-pub(super) fn run_if_due() {
+pub(in crate::blocking) fn run_if_due() {
     if due().has_passed() {
         take_step();
     }

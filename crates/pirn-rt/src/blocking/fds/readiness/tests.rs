@@ -1,6 +1,6 @@
-use super::super::fd_waiters::{FdWaiters, FdWakes};
-use super::super::list::STEPS;
+use super::super::waiters::{FdWaiters, FdWakes};
 use super::*;
+use crate::blocking::list::STEPS;
 use crate::vthread::awaited::{Awaited, Kind};
 
 const MANY: usize = 10_000;
