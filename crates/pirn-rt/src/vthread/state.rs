@@ -1,4 +1,27 @@
-//! The words of a virtual thread.
+//! The words of a virtual thread, and their lock-free protocols.
+//!
+//! ```text
+//!                        mount                     suspend(Park)
+//!   queue: a `Ready` ---------------> mounted ----------------------> parked
+//!     ^                                  | suspend(Yield, Preempt)      |
+//!     +----------------------------------+                              |
+//!     +-----------------------------------------------------------------+  wake: a `Claimed`
+//! ```
+//!
+//! | word | question | written by the thread | written by its carrier | written by others |
+//! |---|---|---|---|---|
+//! | [`Handshake`] | off its stack, and woken? | `woken_early`, `resumed` | `parked`, after the switch | the waker; a dump, around reading a parked stack |
+//! | [`ParkPermit`] | may `park` return? | `begin_park`, `end_park` | | `unpark`; its timer; an interrupter |
+//! | [`WaitWord`](super::wait_word::WaitWord) | how does the wait end? interrupted? summoned? | `begin`, `take`, `answer` | | the one that decides the wait; an interrupter; a sender of signals |
+//! | [`AtMount`] | what must the next mount do? | | `take`, at the mount | the waker, to time it; a dump, around reading a runnable stack |
+//! | [`JoinCell`] | ended? who waits for that? | `finish` | | the owner of the handle |
+//! | [`TableEntry`] | which record is in this slot? | | `enter` at the first mount, `leave` at the end | a reader, while it looks |
+//! | phase, in [`Core`](super::Core) | what does it do? | `Terminated` | `Running` at the mount; `Waiting`, `Runnable` after the switch | `Runnable`: the waker |
+//!
+//! A waker first claims the wait (`WaitWord`) or the permit, which makes it the only one, and then
+//! wakes by the handshake, which says whether the waker or the carrier enqueues the thread. The
+//! phase is a description, but for one reader: a dump that holds a runnable thread asks it whether
+//! the thread is off its stack (see [`AtMount`]).
 
 use crate::primitives::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::primitives::{AtomicPtr, AtomicU32};
