@@ -44,7 +44,7 @@ impl Identity {
 
     /// Calls `f`. Dumps show meanwhile that the running thread works for the actor.
     pub(crate) fn while_shown<R>(&self, f: impl FnOnce() -> R) -> R {
-        thread::working_for(self.shown(&mut [0; NUMBERED]), f)
+        thread::annotate(self.shown(&mut [0; NUMBERED]), f)
     }
 
     /// Returns the name without allocating. One made of the number is put into `text`.
@@ -146,7 +146,7 @@ pub(crate) fn while_working_for<R>(works: &dyn Works, f: impl FnOnce() -> R) -> 
 /// Calls the handler of a message of the type `M`. Dumps show meanwhile what it is.
 #[inline]
 pub(crate) fn while_handling<M, R>(handler: impl FnOnce() -> R) -> R {
-    thread::working_for(core::any::type_name::<M>(), handler)
+    thread::annotate(core::any::type_name::<M>(), handler)
 }
 
 /// Calls `f` with what the running thread works for.

@@ -2,7 +2,7 @@
 
 use crate::config::{self, ConfigError, Settings};
 use crate::scope;
-use crate::thread::working_for;
+use crate::thread::annotate;
 use pirn_libc::process::urgent;
 use pirn_observe::diagnostics;
 use pirn_observe::events::{keeper, settings};
@@ -124,7 +124,7 @@ pub(crate) fn install() {
     let hooks = Hooks {
         scopes,
         open_scopes: scope::open,
-        annotations: working_for::innermost,
+        annotations: annotate::innermost,
         interposed: pirn_libc::addresses,
         lock_owner: pirn_libc::owner_of,
         stop_signal: || StopSignal {

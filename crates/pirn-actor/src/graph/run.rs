@@ -136,7 +136,7 @@ where
             self.may_begin(node, left)?;
             // The state is the caller's, who is told that the step has panicked.
             let step = || Panic::catch(|| self.step(node, state, left));
-            next = thread::working_for(&node.shown, step).unwrap_or_else(|panic| {
+            next = thread::annotate(&node.shown, step).unwrap_or_else(|panic| {
                 let (node, why) = (node.name.clone(), Failure::from(&panic));
                 Err(StepError::Panicked { node, why })
             })?;

@@ -1,10 +1,10 @@
 //! Building threads.
 
-use super::JoinHandle;
 use super::join::RawHandle;
 use super::names::Names;
 use super::scheduler::{Scheduler, UsersScheduler};
 use super::scoped::{Scope, ScopedJoinHandle};
+use super::{JoinHandle, Panic, Thread, current};
 use core::fmt;
 use core::panic::Location;
 use pirn_rt::runtime::{self, Runtime};
@@ -37,7 +37,10 @@ pub struct Builder {
     names: Names,
     stack_size: Option<usize>,
     scheduler: Option<Arc<dyn Dispatch>>,
+    on_panic: Option<Arc<OnPanic>>,
 }
+
+type OnPanic = dyn Fn(&Thread, &Panic) + Send + Sync;
 
 impl Builder {
     /// Returns a builder of unnamed threads with the default stack size and scheduler.
@@ -127,6 +130,36 @@ impl Builder {
         self
     }
 
+    /// Sets a function that is called when the closure of a thread of this builder panics, on that
+    /// thread, after its stack has been unwound.
+    ///
+    /// The panic hook has written the message by then, as of any panic; this function learns of
+    /// those that end a thread. A joiner gets the panic all the same. It is for threads that no
+    /// thread joins. [Scopes](mod@crate::scope) and executors do not call it: a panic of theirs is
+    /// the result of the subtask or task. If the function panics itself, only the panic hook is
+    /// called.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{Builder, Panic, Thread};
+    /// use std::sync::mpsc;
+    ///
+    /// let (report, reports) = mpsc::channel();
+    /// let workers = Builder::new()
+    ///     .name_counter("worker-", 1)
+    ///     .on_panic(move |thread: &Thread, panic: &Panic| {
+    ///         let _ = report.send(format!("{} {panic}", thread.name().unwrap()));
+    ///     });
+    /// workers.spawn(|| panic!("out of stock"))?;
+    /// assert_eq!(reports.recv().unwrap(), "worker-1 panicked: out of stock");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[doc(alias = "uncaughtExceptionHandler")]
+    pub fn on_panic(mut self, f: impl Fn(&Thread, &Panic) + Send + Sync + 'static) -> Builder {
+        self.on_panic = Some(Arc::new(f));
+        self
+    }
+
     /// Spawns a virtual thread.
     ///
     /// # Errors
@@ -167,8 +200,14 @@ impl Builder {
         T: Send + 'static,
     {
         self.names.assert_valid();
-        self.launch(place, |attributes| ClosureBody::allocate(attributes, f))
-            .map(JoinHandle::new)
+        let thread = match &self.on_panic {
+            None => self.launch(place, |attributes| ClosureBody::allocate(attributes, f)),
+            Some(handler) => {
+                let f = reporting(handler, f);
+                self.launch(place, |attributes| ClosureBody::allocate(attributes, f))
+            }
+        };
+        thread.map(JoinHandle::new)
     }
 
     /// Spawns a virtual thread in a scope. The thread may borrow from the scope's environment.
@@ -201,10 +240,15 @@ impl Builder {
         T: Send + 'scope,
     {
         self.names.assert_valid();
-        let thread = self.launch(Location::caller(), |attributes| {
-            scope.allocate(attributes, f)
-        })?;
-        Ok(scope.handle_of(RawHandle::new(thread)))
+        let place = Location::caller();
+        let thread = match &self.on_panic {
+            None => self.launch(place, |attributes| scope.allocate(attributes, f)),
+            Some(handler) => {
+                let f = reporting(handler, f);
+                self.launch(place, |attributes| scope.allocate(attributes, f))
+            }
+        };
+        Ok(scope.handle_of(RawHandle::new(thread?)))
     }
 
     /// Makes a thread and hands it to its scheduler.
@@ -251,6 +295,23 @@ impl Builder {
             Some(bytes) => Ok(SizeClass::for_bytes(bytes)),
         }
     }
+}
+
+/// Returns a closure that calls `f`, tells `handler` of a panic, and panics with the same payload.
+///
+/// In a box, so that the code of a thread is not compiled twice for each closure.
+#[cold]
+fn reporting<'a, T>(
+    handler: &Arc<OnPanic>,
+    f: impl FnOnce() -> T + Send + 'a,
+) -> Box<dyn FnOnce() -> T + Send + 'a> {
+    let handler = Arc::clone(handler);
+    Box::new(move || {
+        Panic::catch(f).unwrap_or_else(|panic| {
+            let _ = Panic::catch(|| handler(&current(), &panic));
+            panic.resume()
+        })
+    })
 }
 
 fn invalid(text: String) -> io::Error {

@@ -26,6 +26,12 @@ use std::sync::Arc;
 pub struct ThreadId(NonZeroU64);
 
 impl ThreadId {
+    /// Returns the number, by which dumps name the thread. Numbers grow; that of a thread does not
+    /// come again in the same process.
+    pub fn as_u64(self) -> NonZeroU64 {
+        self.0
+    }
+
     pub(crate) fn number(self) -> u64 {
         self.0.get()
     }
@@ -34,6 +40,34 @@ impl ThreadId {
 impl fmt::Debug for ThreadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ThreadId").field(&self.0).finish()
+    }
+}
+
+/// What a virtual thread is doing. See [`Thread::state`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ThreadState {
+    /// It has not been mounted yet.
+    New,
+    /// It waits for a carrier.
+    Runnable,
+    /// It is mounted on a carrier.
+    Running,
+    /// It is parked: it sleeps, or waits for a lock, a descriptor, another thread, ….
+    Waiting,
+    /// It has ended.
+    Terminated,
+}
+
+impl fmt::Display for ThreadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ThreadState::New => "new",
+            ThreadState::Runnable => "runnable",
+            ThreadState::Running => "running",
+            ThreadState::Waiting => "waiting",
+            ThreadState::Terminated => "terminated",
+        })
     }
 }
 
@@ -114,16 +148,35 @@ impl Thread {
     }
 
     /// Returns whether this is a virtual thread.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.0, Which::Virtual(_))
+    }
+
+    /// Returns what the thread is doing at the moment; `None` for a platform thread, whose state
+    /// the kernel has.
+    ///
+    /// The state may have changed when this returns: it is for monitoring, and for tests that wait
+    /// until a thread waits.
     ///
     /// # Examples
     /// ```
-    /// use pirn::thread;
-    /// assert!(thread::spawn(|| ()).thread().is_virtual());
-    /// let platform = std::thread::spawn(|| thread::current().is_virtual());
-    /// assert!(!platform.join().unwrap());
+    /// use pirn::thread::{self, ThreadState};
+    ///
+    /// let parked = thread::spawn(thread::park);
+    /// while parked.thread().state() != Some(ThreadState::Waiting) {
+    ///     thread::yield_now(); // It has not come that far.
+    /// }
+    /// parked.thread().unpark();
+    /// parked.join().unwrap();
     /// ```
-    pub fn is_virtual(&self) -> bool {
-        matches!(self.0, Which::Virtual(_))
+    pub fn state(&self) -> Option<ThreadState> {
+        Some(match self.as_virtual()?.phase() {
+            Phase::New => ThreadState::New,
+            Phase::Runnable => ThreadState::Runnable,
+            Phase::Running => ThreadState::Running,
+            Phase::Waiting => ThreadState::Waiting,
+            Phase::Terminated => ThreadState::Terminated,
+        })
     }
 
     /// Makes the thread's park permit available: the thread's current or next [`park`](super::park)
@@ -288,14 +341,10 @@ impl fmt::Debug for Thread {
         match &self.0 {
             Which::Platform(platform) => write!(f, "Thread[#{}{name}]", platform.id),
             Which::Virtual(thread) => {
-                let state = match thread.phase() {
-                    Phase::New => "new",
-                    Phase::Runnable => "runnable",
-                    Phase::Running => "running",
-                    Phase::Waiting => "waiting",
-                    Phase::Terminated => "terminated",
-                };
-                write!(f, "VirtualThread[#{}{name}]/{state}", thread.id())?;
+                write!(f, "VirtualThread[#{}{name}]", thread.id())?;
+                if let Some(state) = self.state() {
+                    write!(f, "/{state}")?;
+                }
                 match thread.carrier_number() {
                     Some(number) => write!(f, "@{}", carrier_name(number)),
                     None => Ok(()),

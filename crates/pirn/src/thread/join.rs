@@ -114,23 +114,15 @@ impl<T> JoinHandle<T> {
         self.join_until(Deadline::NEVER, Some(Hearing::Always))
     }
 
-    /// Waits by a waker, as a task does, because a [`Wait`] could not be given up safely. Does not
-    /// lend the platform thread: while it carries a thread, no deadline and no interrupt ends its
-    /// wait.
     fn join_until(
         self,
         deadline: Deadline,
         hearing: Option<Hearing>,
     ) -> Result<super::Result<T>, JoinHandle<T>> {
-        if !self.is_finished() {
-            self.0.refuse_own();
-            // SAFETY: the handle is ours, and `end` is dropped before the handle is used again.
-            let end = unsafe { End::of(self.0.core().clone()) };
-            if drive(pin!(end), awaited_end(self.0.core()), deadline, hearing).is_err() {
-                return Err(self);
-            }
+        match self.0.has_ended_by(deadline, hearing) {
+            true => Ok(self.join()),
+            false => Err(self),
         }
-        Ok(self.join())
     }
 
     /// Returns the thread.
@@ -230,6 +222,23 @@ impl<T> RawHandle<T> {
             "failed to join thread: {}",
             io::Error::from_raw_os_error(libc::EDEADLK)
         );
+    }
+
+    /// Waits for the end of the thread until a deadline, or, if `hearing` allows it, an interrupt.
+    /// Returns whether the thread has ended.
+    ///
+    /// Waits by a waker, as a task does, because a [`Wait`] could not be given up safely. Does not
+    /// lend the platform thread: while it carries a thread, no deadline and no interrupt ends its
+    /// wait.
+    pub(super) fn has_ended_by(&self, deadline: Deadline, hearing: Option<Hearing>) -> bool {
+        if self.is_finished() {
+            return true;
+        }
+        self.refuse_own();
+        // SAFETY: the handle is ours, and `end` is dropped before the handle is used again: all
+        // other functions that register a waiter consume the handle.
+        let end = unsafe { End::of(self.core().clone()) };
+        drive(pin!(end), awaited_end(self.core()), deadline, hearing).is_ok()
     }
 
     pub(crate) fn join(mut self) -> super::Result<T> {

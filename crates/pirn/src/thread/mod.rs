@@ -17,6 +17,7 @@
 //! assert_eq!(receiver.iter().sum::<i32>(), 499_500);
 //! ```
 
+pub(crate) mod annotate;
 mod builder;
 pub(crate) mod drive;
 pub(crate) mod group;
@@ -29,16 +30,17 @@ mod names;
 pub(crate) mod panics;
 mod park;
 mod parker;
+mod quiesce;
 pub(crate) mod scheduler;
 pub(crate) mod scoped;
 mod semaphore;
 #[cfg(feature = "macros")]
 pub(crate) mod std_start;
-pub(crate) mod working_for;
 
 pub use crate::panic::Panic;
+pub use annotate::annotate;
 pub use builder::Builder;
-pub use identity::{Thread, ThreadId, current};
+pub use identity::{Thread, ThreadId, ThreadState, current};
 pub use interrupt::{
     Interrupted, is_interrupt, is_interrupted, park_interruptible, park_timeout_interruptible,
     sleep_interruptible, sleep_until_interruptible, take_interrupt,
@@ -49,10 +51,10 @@ pub(crate) use listeners::tell as tell_listeners;
 pub use listeners::{OnInterrupt, on_interrupt};
 pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use parker::Parker;
+pub use quiesce::quiesce;
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use semaphore::{Permit, Semaphore};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};
-pub use working_for::working_for;
 
 /// Spawns a virtual thread.
 ///

@@ -7,12 +7,15 @@ use super::{Builder, Thread, current};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use pirn_rt::time::Deadline;
 use pirn_rt::vthread::awaited::{Awaited, Kind};
 use pirn_rt::vthread::identity;
 use pirn_rt::vthread::record::Attributes;
+use pirn_rt::vthread::wait_word::Hearing;
 use pirn_rt::vthread::{Ready, ThreadRef};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The data that a scope and its threads share.
 struct ScopeData {
@@ -217,36 +220,63 @@ impl<T> ScopedJoinHandle<'_, T> {
         result
     }
 
-    /// Returns the thread.
+    /// Waits as [`join`](Self::join) does, but for at most `timeout`.
+    ///
+    /// # Errors
+    /// The handle, if the thread has not ended by then. (A panic of the thread is in the inner
+    /// result.)
+    ///
+    /// # Panics
+    /// If a thread joins itself.
+    pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, Self> {
+        self.join_until(Deadline::after(timeout), None)
+    }
+
+    /// Waits as [`join`](Self::join) does, but only until the *waiting* thread is
+    /// [interrupted](Thread::interrupt). The scope itself waits for the thread in any case.
+    ///
+    /// # Errors
+    /// The handle, if the waiting thread is or has been interrupted before the other one has ended.
+    /// The flag stays set.
+    ///
+    /// # Panics
+    /// If a thread joins itself.
     ///
     /// # Examples
     /// ```
     /// use pirn::thread;
-    /// thread::scope(|s| {
-    ///     let parked = s.spawn(thread::park);
-    ///     parked.thread().unpark();
+    ///
+    /// thread::current().interrupt();
+    /// let result = thread::scope(|s| {
+    ///     let worker = s.spawn(thread::park_interruptible);
+    ///     let worker = worker.join_interruptible().unwrap_err();
+    ///     worker.thread().interrupt(); // passed on
+    ///     worker.join().unwrap()
     /// });
+    /// assert_eq!(result, Err(thread::Interrupted));
+    /// # thread::take_interrupt();
     /// ```
+    pub fn join_interruptible(self) -> Result<super::Result<T>, Self> {
+        self.join_until(Deadline::NEVER, Some(Hearing::Always))
+    }
+
+    fn join_until(
+        self,
+        deadline: Deadline,
+        hearing: Option<Hearing>,
+    ) -> Result<super::Result<T>, Self> {
+        match self.raw.has_ended_by(deadline, hearing) {
+            true => Ok(self.join()),
+            false => Err(self),
+        }
+    }
+
+    /// Returns the thread.
     pub fn thread(&self) -> &Thread {
         self.raw.thread()
     }
 
     /// Returns whether the thread has ended: [`join`](Self::join) would not block.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// use std::sync::mpsc;
-    /// let (sender, receiver) = mpsc::channel::<()>();
-    /// thread::scope(|s| {
-    ///     let handle = s.spawn(|| receiver.into_iter().count());
-    ///     assert!(!handle.is_finished());
-    ///     drop(sender);
-    ///     while !handle.is_finished() {
-    ///         thread::yield_now(); // or do something else
-    ///     }
-    /// });
-    /// ```
     pub fn is_finished(&self) -> bool {
         self.raw.is_finished()
     }

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::process::ExitCode;
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::common::{crowd, many, on_virtual, watched};
-use pirn::thread::{self, Builder, Thread};
+use pirn::thread::{self, Builder, Thread, ThreadState};
 
 #[watched]
 fn threads_know_whether_they_are_virtual() {
@@ -207,4 +208,119 @@ fn a_pirn_test_should_panic() {
 #[pirn::test]
 fn a_pirn_test_may_return_a_result() -> Result<(), std::num::ParseIntError> {
     "7".parse::<u8>().map(drop)
+}
+
+#[watched]
+fn a_scoped_join_gives_the_handle_back() {
+    crate::common::on_virtual(scoped_joins);
+    scoped_joins();
+}
+
+fn scoped_joins() {
+    let (go, gone) = mpsc::channel::<()>();
+    thread::scope(|s| {
+        let handle = s.spawn(move || gone.recv().is_err());
+        let handle = handle.join_timeout(Duration::ZERO).unwrap_err();
+        let handle = handle.join_timeout(Duration::from_millis(2)).unwrap_err();
+        thread::current().interrupt();
+        let handle = handle.join_interruptible().unwrap_err();
+        assert!(thread::take_interrupt());
+        drop(go);
+        assert!(handle.join_interruptible().unwrap().unwrap());
+    });
+    // A panic that was joined is not one of the scope.
+    thread::scope(|s| {
+        let handle = s.spawn(|| panic!("snap"));
+        let long = Duration::from_secs(24 * 3600);
+        assert!(handle.join_timeout(long).unwrap().is_err());
+    });
+}
+
+#[watched]
+fn an_id_has_the_number_that_dumps_show() {
+    let handle = thread::spawn(|| format!("{:?}", thread::current()));
+    let number = handle.thread().id().as_u64();
+    let shown = handle.join().unwrap();
+    assert!(shown.contains(&format!("[#{number}]")), "{shown}");
+}
+
+#[watched]
+fn a_thread_tells_its_state() {
+    let (go, gone) = mpsc::channel::<()>();
+    let handle = thread::spawn(move || {
+        let me = thread::current().state();
+        let _ = gone.recv();
+        me
+    });
+    let thread = handle.thread().clone();
+    while thread.state() != Some(ThreadState::Waiting) {
+        thread::yield_now();
+    }
+    drop(go);
+    assert_eq!(handle.join().unwrap(), Some(ThreadState::Running));
+    assert_eq!(thread.state(), Some(ThreadState::Terminated));
+    let platform = std::thread::spawn(|| thread::current().state());
+    assert_eq!(platform.join().unwrap(), None);
+}
+
+#[watched]
+fn a_handler_learns_of_panics_that_end_threads() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&reports);
+    let builder = Builder::new()
+        .name("bobbin".into())
+        .on_panic(move |thread, panic| {
+            assert_eq!(thread.id(), thread::current().id());
+            let name = thread.name().unwrap().to_owned();
+            log.lock()
+                .unwrap()
+                .push((name, panic.message().map(str::to_owned)));
+            panic!("the handler panics, too");
+        });
+    assert_eq!(builder.clone().spawn(|| 7).unwrap().join().unwrap(), 7);
+    let payload = builder.clone().spawn(|| panic!("snap")).unwrap().join();
+    assert_eq!(payload.unwrap_err().downcast_ref(), Some(&"snap"));
+    thread::scope(|s| {
+        let handle = builder.clone().spawn_scoped(s, || std::panic::panic_any(9));
+        let payload = handle.unwrap().join().unwrap_err();
+        assert_eq!(payload.downcast_ref(), Some(&9));
+    });
+    // A caught panic is none, nor is one of a subtask.
+    let caught = builder
+        .clone()
+        .spawn(|| std::panic::catch_unwind(|| panic!("caught")).is_err());
+    assert!(caught.unwrap().join().unwrap());
+    let scope = pirn::scope::Builder::new().threads(builder);
+    let failed = scope.open(|s| {
+        s.fork(|| -> Result<(), ()> { panic!("of a subtask") });
+        s.join()?;
+        Ok(())
+    });
+    assert!(failed.is_err());
+    let name = || "bobbin".to_owned();
+    let expected = [(name(), Some("snap".to_owned())), (name(), None)];
+    assert_eq!(*reports.lock().unwrap(), expected);
+}
+
+#[watched]
+fn quiesce_waits_for_all_threads() {
+    // In a process without the threads of other tests.
+    crate::common::child::isolated(&[], || {
+        assert!(thread::quiesce(Duration::ZERO), "there is no runtime yet");
+        let (go, gone) = mpsc::channel::<()>();
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&ended);
+        thread::spawn(move || {
+            let _ = gone.recv();
+            let inner = thread::spawn(move || end.store(true, SeqCst));
+            drop(inner);
+        });
+        assert!(!thread::quiesce(Duration::from_millis(2)));
+        drop(go);
+        assert!(thread::quiesce(Duration::MAX));
+        assert!(ended.load(SeqCst));
+        // On a virtual thread, which does not count.
+        let inside = thread::spawn(|| thread::quiesce(Duration::MAX));
+        assert!(inside.join().unwrap());
+    });
 }

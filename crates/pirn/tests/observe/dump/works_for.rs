@@ -1,8 +1,8 @@
-//! What threads work for, by `thread::working_for`.
+//! What threads work for, by `thread::annotate`.
 
 use super::Read;
 use crate::common::{carriers, watched};
-use pirn::thread::{self, working_for};
+use pirn::thread::{self, annotate};
 use pirn_dump::{State, Thread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,10 +30,10 @@ fn names_nest_and_end_with_their_calls_also_by_a_panic() {
     };
     let thread = thread::spawn(move || {
         stop();
-        working_for("orders", || {
-            working_for("Buy", stop);
+        annotate("orders", || {
+            annotate("Buy", stop);
             stop();
-            let panics = || working_for("Sell", || std::panic::resume_unwind(Box::new(7)));
+            let panics = || annotate("Sell", || std::panic::resume_unwind(Box::new(7)));
             catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
             stop();
         });
@@ -55,7 +55,7 @@ fn a_thread_that_computes_is_asked_as_well() {
             std::hint::spin_loop();
         }
     };
-    let thread = thread::spawn(move || working_for("primes", compute));
+    let thread = thread::spawn(move || annotate("primes", compute));
     let works_for = until(|it| it.state == State::Running && !it.works_for.is_empty());
     assert_eq!(works_for, ["primes"]);
     OVER.store(true, Relaxed);
@@ -67,11 +67,11 @@ fn many_and_long_names_are_cut() {
     fn nest(depth: usize) {
         match depth {
             0 => thread::park(),
-            _ => working_for(&"é".repeat(100 * depth), || nest(depth - 1)),
+            _ => annotate(&"é".repeat(100 * depth), || nest(depth - 1)),
         }
     }
     // The text begins in the middle of a word, so that a letter is at the place of the cut.
-    let thread = thread::spawn(|| working_for("outermost", || working_for("x", || nest(8))));
+    let thread = thread::spawn(|| annotate("outermost", || annotate("x", || nest(8))));
     let works_for = until(|it| it.state == State::Waiting);
     let letters: Vec<usize> = works_for.iter().map(|name| name.chars().count()).collect();
     assert_eq!(letters, [128, 128, 128, 128, 128, 128, 128, 100]);
@@ -90,7 +90,7 @@ fn no_name_is_seen_before_or_after_its_call() {
                 let own = format!("for {number}");
                 while !OVER.load(Relaxed) {
                     let mut name = own.clone();
-                    working_for(&name, || working_for(&name, thread::yield_now));
+                    annotate(&name, || annotate(&name, thread::yield_now));
                     // SAFETY: still UTF-8.
                     unsafe { name.as_bytes_mut() }.fill(b'!');
                     std::hint::black_box(&name);

@@ -1,9 +1,9 @@
 //! What a thread works for, as dumps show it.
 //!
 //! ```text
-//!   working_for("orders", ..)        an extent on the stack: "orders"
+//!   annotate("orders", ..)        an extent on the stack: "orders"
 //!                                      ^ outer
-//!     working_for("Buy", ..)         an extent on the stack: "Buy"
+//!     annotate("Buy", ..)         an extent on the stack: "Buy"
 //!                                      ^
 //!                                    INNERMOST, in the thread's TLS block
 //! ```
@@ -19,7 +19,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, compiler_fence};
 
-/// The extent of a call of [`working_for`], on its stack. The order of the fields is that of
+/// The extent of a call of [`annotate`], on its stack. The order of the fields is that of
 /// `pirn_observe::dump::ANNOTATION_WORDS`.
 #[repr(C)]
 struct Extent {
@@ -35,7 +35,7 @@ const _: () = {
 };
 
 thread_local! {
-    // Has no destructor, so that those of other thread-locals may call `working_for`.
+    // Has no destructor, so that those of other thread-locals may call `annotate`.
     static INNERMOST: AtomicPtr<Extent> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
@@ -57,7 +57,7 @@ thread_local! {
 /// ```
 /// use pirn::thread;
 ///
-/// let waits = thread::spawn(|| thread::working_for("order 4711", thread::park));
+/// let waits = thread::spawn(|| thread::annotate("order 4711", thread::park));
 /// # #[cfg(feature = "dump")]
 /// while !pirn::dump().to_string().contains(r#"works for "order 4711""#) {
 ///     thread::yield_now(); // It has not come that far.
@@ -66,7 +66,7 @@ thread_local! {
 /// waits.join().unwrap();
 /// ```
 #[inline]
-pub fn working_for<R>(what: &str, f: impl FnOnce() -> R) -> R {
+pub fn annotate<R>(what: &str, f: impl FnOnce() -> R) -> R {
     /// Puts the outer extent in force again.
     struct Leave(*mut Extent);
     impl Drop for Leave {
