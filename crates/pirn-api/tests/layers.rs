@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, and the layers of each from the bottom: folders and files of `src/`.
-const CRATES: [(&str, &[&str]); 3] = [
+const CRATES: [(&str, &[&str]); 4] = [
     (
         "pirn-rt",
         &[
@@ -48,6 +48,29 @@ const CRATES: [(&str, &[&str]); 3] = [
             "diagnostics",
             "server",
             "debug_table",
+        ],
+    ),
+    (
+        "pirn-libc",
+        &[
+            "forward",
+            "registry",
+            "posix",
+            "identity",
+            "cancel",
+            "signals",
+            "time",
+            "futex_pi",
+            "sync",
+            "thread",
+            "process",
+            "fs",
+            "io",
+            "net",
+            "by_number",
+            "futex",
+            "families",
+            "startup",
         ],
     ),
     (

@@ -8,21 +8,20 @@
 mod rings;
 mod signals;
 
-use super::io::{fcntl, mqueue, poll, rw, select, transfer};
-use super::net::{messages, socket};
-use super::process::signals::{delivery, directed, process_wide};
-use super::process::{exec, os_thread, sysv, wait};
-use super::thread::{attributes, by_id, clocks, identity, ids, names, scheduling};
-use super::time;
-use super::{fs, virtual_thread};
+use crate::io::{fcntl, mqueue, poll, rw, select, transfer};
+use crate::net::{messages, socket};
+use crate::process::{exec, os_thread, sysv, wait};
+use crate::signals::{by_id, directed, process_wide};
+use crate::thread::{attributes, ids, scheduling};
+use crate::time::{self, clocks};
+use crate::{fs, identity, virtual_thread};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
-use pirn_rt::arch;
 use pirn_rt::blocking::futex::{
     SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, wait_many,
 };
 use pirn_rt::runtime;
-use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::sys::{self, Errno};
 
 /// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {
@@ -59,27 +58,6 @@ pub(super) unsafe fn call(number: c_long, args: [usize; 6]) -> Option<c_long> {
             .or_else(|| directed::by_number(number, args))
             .or_else(|| os_thread::refused(number, args).map(|result| sys::to_c(result) as c_long))
             .or_else(|| ids::call(number, args))
-    }
-}
-
-/// Makes a call that no function stands for. On a virtual thread it is made again if a signal of
-/// the runtime's own has ended it, as `io_uring_enter` is by that for time slices: a program does
-/// not expect `EINTR` when none of its handlers has run.
-///
-/// # Safety
-/// As for the system call.
-pub(super) unsafe fn kernels(number: c_long, args: [usize; 6]) -> SysResult {
-    let begun = delivery::begun();
-    loop {
-        // SAFETY: the caller's contract.
-        let result = sys::check(unsafe { arch::syscall(number, args) });
-        if result != Err(Errno(libc::EINTR)) || virtual_thread().is_none() {
-            return result;
-        }
-        delivery::at_once();
-        if delivery::begun() != begun {
-            return result;
-        }
     }
 }
 
@@ -178,7 +156,7 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
                     SYS_clock_gettime => clocks::read, 2;
                     SYS_clock_getres => clocks::clock_getres, 2;
                     SYS_getrusage => clocks::getrusage, 2;
-                    SYS_prctl => names::prctl, 5;
+                    SYS_prctl => os_thread::prctl, 5;
                     SYS_msgsnd => sysv::msgsnd, 4;
                     SYS_msgrcv => sysv::msgrcv, 5;
                     SYS_semop => sysv::semop, 3;

@@ -1,6 +1,7 @@
 //! The function `syscall(2)`, through which `std`, `parking_lot` and others call futexes.
 
 use crate::registry::interposed;
+use crate::signals::delivery;
 use crate::{by_number, futex_pi};
 use core::ffi::c_long;
 use pirn_rt::blocking::futex;
@@ -37,7 +38,7 @@ pub unsafe extern "C-unwind" fn syscall(
         match number {
             libc::SYS_futex => sys::to_c(futex::futex(args, futex_pi::call)) as c_long,
             libc::SYS_sched_yield => crate::time::sched_yield().into(),
-            libc::SYS_gettid => crate::thread::identity::gettid().into(),
+            libc::SYS_gettid => crate::identity::gettid().into(),
             _ => other(number, args),
         }
     }
@@ -53,6 +54,6 @@ unsafe fn other(number: c_long, args: [usize; 6]) -> c_long {
     // SAFETY: the caller's contract.
     unsafe {
         by_number::call(number, args)
-            .unwrap_or_else(|| sys::to_c(by_number::kernels(number, args)) as c_long)
+            .unwrap_or_else(|| sys::to_c(delivery::kernels(number, args)) as c_long)
     }
 }

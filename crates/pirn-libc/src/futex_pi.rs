@@ -13,9 +13,7 @@
 //! carrier's, an owner is not told from others: each may unlock the word, and locking it twice
 //! waits.
 
-use crate::posix;
-use crate::thread::identity;
-use crate::virtual_thread;
+use crate::{identity, posix, virtual_thread};
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_OWNER_DIED,

@@ -24,24 +24,30 @@
 )]
 
 mod by_number;
+mod cancel;
+mod families;
+mod forward;
 mod fs;
 mod futex;
 mod futex_pi;
+pub mod identity;
 mod io;
 mod net;
 pub mod posix;
 pub mod process;
 mod registry;
+pub mod signals;
 mod startup;
+pub mod sync;
 pub mod thread;
 pub mod time;
 
 #[cfg(feature = "async-io")]
 pub use io::once;
 pub use startup::{started, verify};
-pub use thread::lifecycle::{Start, answer_next_create};
 #[cfg(feature = "dump")]
-pub use thread::sync::owner_of;
+pub use sync::owner_of;
+pub use thread::lifecycle::{Start, answer_next_create};
 
 use core::ffi::c_char;
 use pirn_rt::vthread::{self, Current};
@@ -56,7 +62,7 @@ type Time = *const libc::timespec;
 /// Returns the addresses of all interposed functions, sorted.
 #[cfg(feature = "dump")]
 pub fn addresses() -> Vec<usize> {
-    let sections = registry::FAMILIES.iter().flat_map(|family| family.sections);
+    let sections = families::FAMILIES.iter().flat_map(|family| family.sections);
     let functions = sections.flat_map(|functions| functions.iter());
     let mut addresses: Vec<usize> = functions.map(|f| f.address.addr()).collect();
     addresses.sort_unstable();

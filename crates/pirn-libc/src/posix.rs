@@ -104,7 +104,7 @@ pub trait Cancellable {
     /// Enables or disables cancellation of the running thread, as `pthread_setcancelstate` does.
     ///
     /// # Safety
-    /// As for [`point`](crate::thread::cancel::point); `old` is null or valid for a write.
+    /// As for [`point`](crate::cancel::point); `old` is null or valid for a write.
     unsafe fn set_cancel_state(&self, state: c_int, old: *mut c_int) -> c_int;
 
     /// Makes cancellation of the running thread deferred or asynchronous, as
@@ -117,27 +117,27 @@ pub trait Cancellable {
     /// Ends the running thread if it is cancelled.
     ///
     /// # Safety
-    /// As for [`point`](crate::thread::cancel::point).
+    /// As for [`point`](crate::cancel::point).
     unsafe fn test_cancel(&self);
 
     /// The same, if it is cancelled asynchronously: it may be anywhere in its own code.
     ///
     /// # Safety
-    /// As for [`point`](crate::thread::cancel::point), at any instruction.
+    /// As for [`point`](crate::cancel::point), at any instruction.
     unsafe fn test_cancel_anywhere(&self);
 
     /// Ends the running thread, which is about to wait, if it is cancelled. Takes back the
     /// interrupt of a cancellation that is disabled.
     ///
     /// # Safety
-    /// As for [`point`](crate::thread::cancel::point).
+    /// As for [`point`](crate::cancel::point).
     unsafe fn before_wait(&self);
 
     /// Ends the running thread if it is cancelled and its wait was interrupted. Returns whether the
     /// interrupt was that of a cancellation which is disabled: the wait is to begin again.
     ///
     /// # Safety
-    /// As for [`point`](crate::thread::cancel::point).
+    /// As for [`point`](crate::cancel::point).
     unsafe fn after_wait(&self, was_interrupted: bool) -> bool;
 }
 

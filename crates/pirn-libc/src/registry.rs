@@ -30,9 +30,8 @@
 //! refers to every function. So a linker that takes single object files out of an archive (of a
 //! Rust static library, in a C program) takes all of them.
 //!
-//! [`startup`]: super::startup
+//! [`startup`]: crate::startup
 
-use super::{fs, futex, io, net, process, thread, time};
 use core::ffi::{CStr, c_void};
 
 /// What happens when a virtual thread calls a function.
@@ -96,70 +95,6 @@ pub(crate) struct Family {
     pub(crate) sections: &'static [&'static [Interposed]],
 }
 
-/// All interposed functions.
-pub(crate) static FAMILIES: &[Family] = &[
-    io::rw::FAMILY,
-    io::transfer::FAMILY,
-    io::flagged::FAMILY,
-    io::formatted::FAMILY,
-    io::fcntl::FAMILY,
-    io::poll::FAMILY,
-    io::select::FAMILY,
-    io::fortified::FAMILY,
-    io::stdio::FAMILY,
-    io::stream_locks::FAMILY,
-    io::terminal::FAMILY,
-    io::mqueue::FAMILY,
-    io::aio::FAMILY,
-    net::socket::FAMILY,
-    net::messages::FAMILY,
-    net::netdb::FAMILY,
-    fs::calls::FAMILY,
-    fs::open::FAMILY,
-    fs::dir::FAMILY,
-    fs::scan::FAMILY,
-    fs::copy::FAMILY,
-    fs::lock::FAMILY,
-    time::FAMILY,
-    futex::FAMILY,
-    thread::sync::mutex::FAMILY,
-    thread::sync::rwlock::FAMILY,
-    thread::sync::cond::FAMILY,
-    thread::sync::semaphore::FAMILY,
-    thread::sync::barrier::FAMILY,
-    thread::sync::once::FAMILY,
-    thread::sync::spin::FAMILY,
-    thread::lifecycle::FAMILY,
-    thread::cancel::FAMILY,
-    thread::identity::FAMILY,
-    thread::clocks::FAMILY,
-    thread::names::FAMILY,
-    thread::scheduling::FAMILY,
-    thread::attributes::FAMILY,
-    thread::by_id::FAMILY,
-    thread::ids::FAMILY,
-    thread::specific::FAMILY,
-    thread::c11::FAMILY,
-    thread::aliases::FAMILY,
-    process::fork::FAMILY,
-    process::exec::FAMILY,
-    process::wait::FAMILY,
-    process::signals::sending::FAMILY,
-    process::signals::process_wide::FAMILY,
-    process::signals::directed::FAMILY,
-    process::signals::alternative::FAMILY,
-    process::signals::masks::FAMILY,
-    process::signals::contexts::FAMILY,
-    process::handler::FAMILY,
-    process::sigwait::FAMILY,
-    process::sysv::FAMILY,
-    process::credentials::FAMILY,
-    process::os_thread::FAMILY,
-    process::exit::FAMILY,
-    process::dlfcn::FAMILY,
-    process::lookups::FAMILY,
-];
-
 /// Lists a file's interposed functions, and defines some of them. See the module's documentation.
 macro_rules! interposed {
     (
@@ -195,8 +130,8 @@ macro_rules! interposed {
     )*) => {$(
         $crate::registry::interposed! {
             @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
-                let args = $crate::fs::calls::args([$($value as usize),*]);
-                $crate::fs::calls::glance(
+                let args = $crate::forward::args([$($value as usize),*]);
+                $crate::forward::glance(
                     $crate::registry::c_name!($name), || $at_hand, libc::$number, args,
                 ) as $ret
             }
@@ -239,9 +174,9 @@ macro_rules! interposed {
         }
     };
     (@call Pool $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $number:ident($($value:expr),*)) => {{
-        let args = $crate::fs::calls::args([$($value as usize),*]);
+        let args = $crate::forward::args([$($value as usize),*]);
         let name = $crate::registry::c_name!($name);
-        $crate::fs::calls::bounded_call(name, libc::$number, args) as $ret
+        $crate::forward::bounded_call(name, libc::$number, args) as $ret
     }};
     (@call Pool $name:ident $($signature:tt)*) => {
         pirn_rt::blocking::pool::bounded(
@@ -250,12 +185,12 @@ macro_rules! interposed {
         )
     };
     (@call Carrier $($signature:tt)*) => {
-        $crate::thread::on_carrier(|| pirn_rt::glibc::symbols::real!(fn $($signature)*))
+        $crate::forward::on_carrier(|| pirn_rt::glibc::symbols::real!(fn $($signature)*))
     };
     (@call Dedicated $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {{
         let call = || {
             let result = pirn_rt::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
-            $crate::fs::calls::from_c(result)
+            $crate::forward::from_c(result)
         };
         let awaited =
             pirn_rt::vthread::awaited::Awaited::call($crate::registry::c_name!($name));

@@ -1,9 +1,11 @@
 //! Preparations for interposed functions: before the program's own code runs, and when the runtime
 //! starts.
 
-use super::process::{credentials, dlfcn, handler, signals};
-use super::registry::{FAMILIES, Interposed, Need};
-use super::thread::sync::{self, semaphore};
+use crate::families::FAMILIES;
+use crate::process::{credentials, dlfcn};
+use crate::registry::{Interposed, Need};
+use crate::signals::{self, handler};
+use crate::sync::{self, semaphore};
 use core::ffi::{CStr, c_int, c_void};
 use pirn_rt::{sanitizer, sys};
 

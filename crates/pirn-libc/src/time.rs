@@ -1,8 +1,9 @@
 //! `time.h`, `sched.h`: sleeping and yielding.
 
+pub(crate) mod clocks;
+
+use crate::cancel::{self, Slept};
 use crate::registry::interposed;
-use crate::thread::cancel::{self, Slept};
-use crate::thread::clocks;
 use crate::virtual_thread;
 use core::ffi::{c_int, c_uint};
 use libc::{clockid_t, timespec};

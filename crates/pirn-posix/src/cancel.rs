@@ -15,7 +15,7 @@
 //! A call that has had an effect is not cancelled: what it has read would be lost. The interrupt of
 //! a thread that has disabled cancellation meanwhile is taken back at the next point.
 //!
-//! Which functions are cancellation points, `pirn_libc::thread::cancel` knows.
+//! Which functions are cancellation points, `pirn_libc::cancel` knows.
 //!
 //! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
 //! the thread computes: it is [summoned](pirn_rt::vthread::summons), and so interrupted in its own

@@ -14,7 +14,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, sched_param, sigset_t, size_t};
 use pirn_libc::posix::{self, Record, Routine};
-use pirn_libc::process::signals::process_wide;
+use pirn_libc::signals::process_wide;
 use pirn_libc::thread::{names, wishes};
 use pirn_libc::time;
 use pirn_rt::glibc::symbols;

@@ -18,8 +18,9 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_attr_t, pthread_t, timespec};
+use pirn_libc::identity::is_virtual;
 use pirn_libc::posix::{PosixRoutine, Routine};
-use pirn_libc::thread::{is_virtual, lifecycle};
+use pirn_libc::thread::lifecycle;
 use pirn_rt::blocking::futex;
 use pirn_rt::glibc::tls;
 

@@ -11,7 +11,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::pthread_key_t;
 use pirn_libc::posix;
-use pirn_libc::process::signals::process_wide;
+use pirn_libc::signals::process_wide;
 use pirn_libc::thread::specific::Destructor;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;

@@ -24,8 +24,8 @@ use core::ffi::{c_int, c_void};
 use core::mem;
 use libc::{pthread_attr_t, pthread_t};
 use pirn_libc::posix::{self, PosixRoutine, Record, Routine};
+use pirn_libc::sync::robust;
 use pirn_libc::thread::lifecycle::{Start, create_platform};
-use pirn_libc::thread::robust;
 use pirn_rt::vthread::helper;
 
 /// Lets `pthread_create` and `thrd_create` make virtual threads from now on (`on` is not 0), or

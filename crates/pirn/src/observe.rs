@@ -3,7 +3,7 @@
 use crate::config::{self, ConfigError, Settings};
 use crate::scope;
 use crate::thread::annotate;
-use pirn_libc::process::urgent;
+use pirn_libc::signals::urgent;
 use pirn_observe::diagnostics;
 use pirn_observe::events::{keeper, settings};
 use pirn_observe::{Hooks, Scope, StopSignal, debug_table, server};

@@ -104,7 +104,7 @@ fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'stat
     overflow::install(pirn_libc::posix::is_on());
     region::find_out();
     let observable = observe::allow(settings.observe);
-    let slice_ns = match pirn_libc::process::urgent::install(settings.slice, observable) {
+    let slice_ns = match pirn_libc::signals::urgent::install(settings.slice, observable) {
         Ok(()) => settings.slice.as_nanos() as u64,
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
@@ -117,8 +117,8 @@ fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'stat
     crate::thread::panics::name_them();
     pirn_libc::started();
     runtime::publish(runtime);
-    pirn_libc::process::signals::raised::install();
-    observe::serve(settings, pirn_libc::process::quit::install);
+    pirn_libc::signals::raised::install();
+    observe::serve(settings, pirn_libc::signals::quit::install);
     Ok(runtime)
 }
 
@@ -130,7 +130,7 @@ fn restart() -> io::Result<&'static Runtime> {
     unsafe { after_fork::renew() };
     runtime::has_begun_anew();
     observe::allow(settings.observe);
-    let slice_ns = match pirn_libc::process::urgent::is_installed() {
+    let slice_ns = match pirn_libc::signals::urgent::is_installed() {
         true => settings.slice.as_nanos() as u64,
         false => 0,
     };
@@ -138,7 +138,7 @@ fn restart() -> io::Result<&'static Runtime> {
     run(runtime, &settings)?;
     pirn_libc::started();
     runtime::publish(runtime);
-    observe::serve(&settings, pirn_libc::process::quit::after_fork);
+    observe::serve(&settings, pirn_libc::signals::quit::after_fork);
     Ok(runtime)
 }
 

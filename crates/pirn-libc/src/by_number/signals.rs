@@ -4,8 +4,7 @@
 //! A mask of the kernel's would be the carrier's: libunwind blocks all signals by `syscall`, and
 //! then locks a mutex, at which the thread may go to another carrier.
 
-use crate::process::signals::{alternative, masks};
-use crate::process::sigwait;
+use crate::signals::{alternative, masks, sigwait};
 use crate::virtual_thread;
 use core::ffi::c_long;
 use pirn_rt::sched::preempt::SIGNAL;

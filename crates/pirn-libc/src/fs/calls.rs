@@ -3,23 +3,21 @@
 //! None of these calls can be tried without blocking: a path may lead to a slow disk or over a
 //! network, and so may the inode of an open file. They end by themselves, so on a virtual thread
 //! they run on the pool of [`pool::bounded`], unless they only look at a file that is [at
-//! hand](super::cached). On a platform thread they act as libc does.
+//! hand](crate::fs::cached). On a platform thread they act as libc does.
 //!
-//! Calls that wait for somebody else, rather than for a device, have files of their own: opening
+//! Calls that wait for another process, rather than for a device, have files of their own: opening
 //! ([`open`](super::open)), locks ([`lock`](super::lock)) and moving bytes between descriptors
-//! ([`copy`](super::copy)). Directory streams are in [`dir`](super::dir).
+//! ([`copy`](crate::io::copy)). Directory streams are in [`dir`](super::dir).
 
-use super::cached::{file_at_hand, path_at_hand};
-use crate::Path;
+use crate::forward::{args, bounded_call};
+use crate::fs::cached::{file_at_hand, path_at_hand};
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{Path, cancel};
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
-use pirn_rt::arch;
 use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
-use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::sys::{self};
 use pirn_rt::vthread::awaited::Awaited;
 
 const HERE: c_int = libc::AT_FDCWD;
@@ -196,61 +194,13 @@ interposed! {
     Pool by hand { sync, realpath }
 }
 
-/// Makes a system call at once if it needs only what is `at_hand`, and otherwise on the pool.
-///
-/// # Safety
-/// As for the system call.
-pub(crate) unsafe fn glance(
-    name: &'static CStr,
-    at_hand: impl FnOnce() -> bool,
-    number: c_long,
-    args: [usize; 6],
-) -> isize {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if virtual_thread().is_some() && at_hand() {
-            sys::to_c(sys::check(arch::syscall(number, args)))
-        } else {
-            bounded_call(name, number, args)
-        }
-    }
-}
-
-/// Makes a system call that ends by itself, for the function of this name. Returns its result as
-/// a C function does.
-///
-/// # Safety
-/// As for the system call.
-pub(crate) unsafe fn bounded_call(name: &'static CStr, number: c_long, args: [usize; 6]) -> isize {
-    // SAFETY: the caller's contract.
-    sys::to_c(pool::bounded(Awaited::call(name), || unsafe {
-        sys::check(arch::syscall(number, args))
-    }))
-}
-
-/// Makes the same call, as a cancellation point.
+/// Makes a call as [`bounded_call`] does, as a cancellation point.
 ///
 /// # Safety
 /// As for the system call; the caller is `extern "C-unwind"` and has nothing to drop.
 unsafe fn at_a_point(name: &'static CStr, number: c_long, args: [usize; 6]) -> c_int {
     // SAFETY: the caller's contract.
     unsafe { cancel::own_point(move || bounded_call(name, number, args) as c_int) }
-}
-
-/// Returns the result of a C function that reports through `errno`.
-pub(crate) fn from_c(result: c_int) -> SysResult {
-    if result == -1 {
-        Err(Errno(sys::errno()))
-    } else {
-        Ok(result as usize)
-    }
-}
-
-/// Returns the six arguments of a system call, of which the first are given.
-pub(crate) fn args<const N: usize>(given: [usize; N]) -> [usize; 6] {
-    let mut all = [0; 6];
-    all[..N].copy_from_slice(&given);
-    all
 }
 
 /// Returns whether the file that this path leads to is at hand. `flags` are those of `fstatat`.

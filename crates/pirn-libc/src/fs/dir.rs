@@ -5,8 +5,8 @@
 //! pool, and `readdir` hands out entries from it, which costs nothing. The kernel's records are
 //! `struct dirent`s already.
 
-use super::calls::{args, bounded_call};
-use super::open::open_at;
+use crate::forward::{args, bounded_call};
+use crate::fs::open::open_at;
 use crate::registry::interposed;
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
@@ -170,7 +170,7 @@ pub extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
 
 fn check_directory(fd: c_int) -> Result<(), Errno> {
     let flags = sys::status_flags(fd)?;
-    if super::cached::file_type(fd) != Some(libc::S_IFDIR) {
+    if crate::fs::cached::file_type(fd) != Some(libc::S_IFDIR) {
         return Err(Errno(libc::ENOTDIR));
     }
     if flags & libc::O_ACCMODE == libc::O_WRONLY {
@@ -190,7 +190,8 @@ pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
     }
     // SAFETY: the caller's contract; it was boxed by `create`.
     let stream = unsafe { Box::from_raw(dir.cast::<Directory>()) };
-    crate::io::rw::close(stream.fd)
+    // SAFETY: our own definition; no pointers.
+    unsafe { libc::close(stream.fd) }
 }
 
 /// `readdir`.

@@ -9,8 +9,7 @@
 //! (`EDEADLK`), and contenders take turns only roughly in order of arrival.
 
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_short};
 use libc::off_t;
 use pirn_rt::blocking::retry::Retry;

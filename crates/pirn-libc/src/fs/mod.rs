@@ -2,7 +2,6 @@
 
 pub(crate) mod cached;
 pub(crate) mod calls;
-pub(crate) mod copy;
 pub(crate) mod dir;
 mod fifo;
 pub(crate) mod lock;

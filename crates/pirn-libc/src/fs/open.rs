@@ -6,12 +6,10 @@
 //! line gets a thread of its own. (If a FIFO takes a file's place between the look and the open, a
 //! pool thread waits for the other side.)
 
-use super::cached::path_at_hand;
-use super::fifo;
-use crate::Path;
+use crate::fs::cached::path_at_hand;
+use crate::fs::fifo;
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{Path, cancel, virtual_thread};
 use core::ffi::{c_char, c_int};
 use libc::mode_t;
 use pirn_rt::blocking::{fds, pool};

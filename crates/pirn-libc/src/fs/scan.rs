@@ -2,11 +2,11 @@
 //!
 //! The program's functions that choose and order the entries must run on the program's thread. So
 //! libc's `scandir` cannot run on the pool as a whole; this one reads with our
-//! [`readdir64`](super::dir::readdir64).
+//! [`readdir64`](crate::fs::dir::readdir64).
 
-use super::dir::{self, Directory, OPEN};
-use super::open::open_at;
 use crate::Path;
+use crate::fs::dir::{self, Directory, OPEN};
+use crate::fs::open::open_at;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use core::ptr;

@@ -1,8 +1,8 @@
 //! `aio.h`: waiting for requests that libc's own threads perform.
 
-use crate::fs::calls::from_c;
+use crate::cancel;
+use crate::forward::from_c;
 use crate::registry::interposed;
-use crate::thread::cancel;
 use core::ffi::c_int;
 use libc::{aiocb, sigevent, timespec};
 use pirn_rt::blocking::pool;

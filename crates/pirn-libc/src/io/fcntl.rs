@@ -3,11 +3,10 @@
 //! All three functions are variadic in C; [`syscall`](crate::futex::syscall) explains
 //! why their arguments may be declared here.
 
-use super::tty;
 use crate::fs::lock;
+use crate::io::tty;
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_ulong};
 use pirn_rt::blocking::fds::{self, status_flags};
 use pirn_rt::sys::{self, SysResult, call};

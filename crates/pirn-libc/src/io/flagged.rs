@@ -1,6 +1,6 @@
 //! `preadv2` and `pwritev2`: reading and writing with flags.
 
-use super::transfer::{preadv, pwritev, readv, writev};
+use crate::io::transfer::{preadv, pwritev, readv, writev};
 use crate::registry::interposed;
 use core::ffi::{c_int, c_long};
 use libc::{iovec, off_t, ssize_t};

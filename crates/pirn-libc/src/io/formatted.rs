@@ -1,12 +1,11 @@
 //! `dprintf`: formatted output to a descriptor.
 //!
 //! libc's `dprintf` would write from inside libc. On a virtual thread these functions format into
-//! memory and write the result with our [`write`](super::rw::write).
+//! memory and write the result with our [`write`](crate::io::rw::write).
 
-use super::rw;
-use crate::Text;
+use crate::io::rw;
 use crate::registry::interposed;
-use crate::virtual_thread;
+use crate::{Text, virtual_thread};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use pirn_rt::arch::forward_variadic;

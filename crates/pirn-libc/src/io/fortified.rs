@@ -1,8 +1,7 @@
 //! The checked variants of functions that `_FORTIFY_SOURCE` makes programs call; shared libraries
 //! are built with it. If the buffer is too small for the length, glibc aborts; so do these.
 
-use super::{poll, rw, transfer};
-use crate::net::socket;
+use crate::io::{poll, rw, transfer};
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use libc::{nfds_t, off_t, pollfd, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
@@ -14,12 +13,12 @@ interposed! {
         fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t
             = checked(length, room, || rw::read(fd, buffer, length));
         fn __recv_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int)
-            -> ssize_t = checked(length, room, || socket::recv(fd, buffer, length, flags));
+            -> ssize_t = checked(length, room, || libc::recv(fd, buffer, length, flags));
         fn __recvfrom_chk(
             fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int,
             address: *mut sockaddr, address_length: *mut socklen_t,
         ) -> ssize_t = checked(length, room, || {
-            socket::recvfrom(fd, buffer, length, flags, address, address_length)
+            libc::recvfrom(fd, buffer, length, flags, address, address_length)
         });
         fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, room: size_t) -> c_int
             = checked(count as usize, room / POLLFD, || poll::poll(fds, count, timeout));

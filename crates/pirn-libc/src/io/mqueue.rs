@@ -2,11 +2,9 @@
 //!
 //! The kernel has no flag for "do not wait" per call, but a deadline in the past does the same.
 
-use super::rw::close;
-use crate::Time;
+use crate::io::rw::close;
 use crate::registry::interposed;
-use crate::thread::{cancel, sync};
-use crate::virtual_thread;
+use crate::{Time, cancel, sync, virtual_thread};
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
 use libc::{mqd_t, size_t, ssize_t};

@@ -1,8 +1,8 @@
 //! Reading and writing once, for tasks of async code: what would wait for another party is
 //! `EAGAIN`, whatever the descriptor's own flags say, which stay as they are.
 
-use super::transfer::{HERE, is_unsupported, now, on_file, unflagged};
-use super::tty;
+use crate::io::transfer::{HERE, is_unsupported, now, on_file, unflagged};
+use crate::io::tty;
 use core::ffi::{c_int, c_long};
 use libc::iovec;
 use pirn_rt::blocking::{fds, pool};

@@ -3,11 +3,10 @@
 //! A virtual thread asks the kernel without waiting. If nothing is ready it becomes an observer of
 //! all the descriptors, and asks again when one of them has an event.
 
-use super::rw::{read, write};
-use crate::process::signals::masks;
+use crate::io::rw::{read, write};
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::signals::masks;
+use crate::{cancel, virtual_thread};
 use core::ffi::c_int;
 use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};

@@ -1,9 +1,9 @@
 //! `unistd.h`: reading, writing, closing, pipes and duplicates.
 
-use super::transfer;
+use crate::cancel;
 use crate::fs::cached::file_type;
+use crate::io::transfer;
 use crate::registry::interposed;
-use crate::thread::cancel;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
 use pirn_rt::blocking::fds::readiness::{self, Interest};

@@ -1,10 +1,9 @@
 //! `sys/select.h`.
 
-use super::poll::wait_for_any;
-use crate::process::signals::masks;
+use crate::io::poll::wait_for_any;
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::signals::masks;
+use crate::{cancel, virtual_thread};
 use core::ffi::c_int;
 use libc::{fd_set, sigset_t, timespec, timeval};
 use pirn_rt::glibc::symbols::real;

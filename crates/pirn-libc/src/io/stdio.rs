@@ -10,7 +10,7 @@
 //! may take long. `fclose` writes the rest of the buffer, and blocks the carrier meanwhile.
 
 use crate::Text;
-use crate::fs::calls::from_c;
+use crate::forward::from_c;
 use crate::fs::lock::lock_released;
 use crate::fs::open::{obstacle, patiently};
 use crate::process::inherit;

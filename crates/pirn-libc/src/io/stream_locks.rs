@@ -16,11 +16,10 @@
 //! A thread that prints by a function that is not listed unlocks the stream without a look at who
 //! is parked: those look again by themselves after some milliseconds.
 
-use super::poll;
-use crate::Text;
+use crate::io::poll;
 use crate::registry::interposed;
-use crate::thread::sync::{self, Recursive};
-use crate::virtual_thread;
+use crate::sync::{self, Recursive};
+use crate::{Text, virtual_thread};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use libc::{FILE, off_t, size_t, ssize_t};
 use pirn_rt::arch::forward_variadic;

@@ -1,9 +1,9 @@
 //! `termios.h`: waiting until a terminal has sent its output.
 
-use super::tty;
-use crate::fs::calls::from_c;
+use crate::cancel;
+use crate::forward::from_c;
+use crate::io::tty;
 use crate::registry::interposed;
-use crate::thread::cancel;
 use core::ffi::c_int;
 use libc::termios;
 use pirn_rt::blocking::pool;

@@ -8,12 +8,11 @@
 //! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
 //!   a pool thread.
 
-use super::tty;
 use crate::fs::cached::is_on_device;
-use crate::net::pieces::{self, after, transfer_all};
+use crate::io::pieces::{self, after, transfer_all};
+use crate::io::tty;
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};

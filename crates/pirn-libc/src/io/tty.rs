@@ -8,8 +8,8 @@
 //! * in a background process the kernel sends `SIGTTIN` or `SIGTTOU`, unless the thread that makes
 //!   the call blocks that, as carriers do. A platform thread makes it as the virtual one would.
 
-use super::transfer::{asked_of_all, is_ready};
-use crate::net::pieces::after;
+use crate::io::pieces::after;
+use crate::io::transfer::{asked_of_all, is_ready};
 use crate::virtual_thread;
 use core::cell::Cell;
 use core::ffi::c_int;

@@ -6,10 +6,9 @@
 //! reported a connection. One case remains: another *process* that shares the listener takes the
 //! connection in between; then the carrier waits for the next one.
 
-use super::connect;
 use crate::io::transfer::is_ready;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::net::connect;
+use crate::{cancel, virtual_thread};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use pirn_rt::blocking::fds::readiness::{self, Interest};

@@ -6,8 +6,7 @@
 //! same time, never wait in `connect`, so they are left as they are.
 
 use crate::io::transfer::is_ready;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use pirn_rt::blocking::fds::readiness::{self, Interest};

@@ -1,10 +1,9 @@
 //! `recvmmsg` and `sendmmsg`: several messages in one call.
 
-use super::pieces;
-use super::socket::{note_received_descriptors, receive, receive_message, send_message};
+use crate::io::pieces;
+use crate::net::socket::{note_received_descriptors, receive, receive_message, send_message};
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_uint};
 use core::ptr;
 use libc::{mmsghdr, timespec};

@@ -4,5 +4,4 @@ mod accept;
 mod connect;
 pub(crate) mod messages;
 pub(crate) mod netdb;
-pub(crate) mod pieces;
 pub(crate) mod socket;

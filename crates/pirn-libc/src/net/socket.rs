@@ -1,16 +1,15 @@
 //! `sys/socket.h`.
 //!
 //! Sending and receiving try with `MSG_DONTWAIT`, which has no effect that others could see; what
-//! takes several attempts is in [`pieces`]. [`accept`](super::accept) and
-//! [`connect`](super::connect) have no such flag.
+//! takes several attempts is in [`pieces`]. [`accept`](crate::net::accept) and
+//! [`connect`](crate::net::connect) have no such flag.
 
-pub(crate) use super::accept::{accept, accept4};
-pub(crate) use super::connect::connect;
-use super::pieces;
+use crate::io::pieces;
 use crate::io::transfer::asked;
+pub(crate) use crate::net::accept::{accept, accept4};
+pub(crate) use crate::net::connect::connect;
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};

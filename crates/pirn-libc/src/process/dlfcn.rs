@@ -6,7 +6,7 @@
 //! Libraries that libc closes itself (`iconv`'s and the name service's modules) are noticed when
 //! the program opens or closes another one.
 
-use super::linker::ObjectsLocked;
+use crate::process::linker::ObjectsLocked;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use pirn_rt::arch::{RETURN, call_as_if_from};

@@ -1,10 +1,10 @@
 //! `unistd.h`: replacing the program by another. What that inherits is in
-//! [`inherit`](super::inherit).
+//! [`inherit`](crate::process::inherit).
 //!
 //! `execl` and its kin may be called in the child of a fork and in handlers of signals, so they
 //! allocate only for more than [`FEW`] arguments.
 
-use super::inherit::becoming;
+use crate::process::inherit::becoming;
 use crate::registry::interposed;
 use crate::{Path, Text};
 use core::ffi::c_int;

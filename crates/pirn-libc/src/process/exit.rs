@@ -4,7 +4,7 @@
 //! process has ended. Virtual threads among these park.
 
 use crate::registry::interposed;
-use crate::thread::sync::Recursive;
+use crate::sync::Recursive;
 use core::ffi::c_int;
 use pirn_rt::glibc::symbols::real;
 

@@ -18,11 +18,11 @@
 //! * until then every interposed function acts as libc does. None needs a lock that another thread
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
-use super::signals::{directed, information, process_wide};
-use super::stand_in;
-use crate::posix;
 use crate::registry::interposed;
-use crate::thread::{self, identity, wishes};
+use crate::signals::{directed, information, process_wide, stand_in};
+use crate::sync::by_stand_in;
+use crate::thread::wishes;
+use crate::{identity, posix};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pid_t;
@@ -132,7 +132,7 @@ unsafe extern "C" fn in_child() {
     process_wide::after_fork();
     directed::after_fork();
     stand_in::after_fork();
-    thread::robust_after_fork();
+    by_stand_in::after_fork();
     vthread::mount::become_platform_thread();
     runtime::stop();
     if let Some(carrier) = carrier {

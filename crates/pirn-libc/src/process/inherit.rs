@@ -10,13 +10,13 @@
 //! | `exec*` | the carrier | mask, pending signals |
 //! | `posix_spawn*`, `popen` | the pool | mask |
 //! | `system`, `wordexp`, and all these of a thread with wishes | a platform thread for this call | mask, pending signals, wishes |
-//! | `fork` | the carrier | mask, wishes: in the child ([`fork`](super::fork)) |
+//! | `fork` | the carrier | mask, wishes: in the child ([`fork`](crate::process::fork)) |
 //!
 //! Only a platform thread that ends after the call can have wishes: the kernel lets few users give
 //! a thread its former niceness.
 
-use super::signals::masks::InKernel;
-use super::signals::{process_wide, sending};
+use crate::signals::masks::InKernel;
+use crate::signals::{process_wide, sending};
 use crate::thread::wishes::{self, Wished};
 use crate::virtual_thread;
 use core::ffi::{CStr, c_int};

@@ -22,8 +22,7 @@
 //! If there is no room for the data in virtual threads, the linker is told so at that place, and
 //! closes the library: its initialisers have not run.
 
-use crate::thread::sync;
-use crate::virtual_thread;
+use crate::{sync, virtual_thread};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use libc::pthread_mutex_t;
@@ -182,7 +181,7 @@ unsafe fn before_initialisers() {
     let added = objects::find_in(|object| Some(object.additions())).unwrap_or(0);
     // Relaxed: see above. What follows may get here again, and finds nothing to do.
     if SEEN.swap(added, Relaxed) != added
-        && let Err(text) = super::dlfcn::catch_up()
+        && let Err(text) = crate::process::dlfcn::catch_up()
     {
         let mut copy = [0; 1024];
         let length = text.len().min(copy.len() - 1);

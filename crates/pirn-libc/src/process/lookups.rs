@@ -1,9 +1,9 @@
 //! Looking things up in loaded libraries: `dlsym` and its kin, and a destructor's library.
 //!
 //! In these functions libc itself takes the linker's lock of loading, which another thread holds
-//! while a library's initialisers run, and these may park ([`linker`](super::linker)).
+//! while a library's initialisers run, and these may park ([`linker`](crate::process::linker)).
 
-use super::linker::wait_while_loading;
+use crate::process::linker::wait_while_loading;
 use crate::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};

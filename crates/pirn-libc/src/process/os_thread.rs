@@ -9,7 +9,8 @@
 use crate::posix;
 use crate::process::fork;
 use crate::registry::interposed;
-use crate::thread::ids;
+use crate::thread::{ids, names};
+use core::ffi::{CStr, c_char};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use libc::pid_t;
 use pirn_rt::arch;
@@ -17,6 +18,7 @@ use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
 use pirn_rt::notices;
 use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::vthread::identity::C_NAME;
 use pirn_rt::vthread::identity::Label;
 use pirn_rt::vthread::{self, Core, extra_state};
 
@@ -48,6 +50,7 @@ interposed! {
         fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int
             = plain(libc::SYS_pkey_alloc, [flags as usize, rights as usize, 0]);
     }
+    Own by hand { prctl: "its own name; options that change the OS thread fail" }
 }
 
 /// Makes a system call, unless a virtual thread may not.
@@ -204,4 +207,40 @@ fn say(thread: &Core, what: &'static str) {
          thread ({instead})",
         Label::of(thread),
     ));
+}
+
+/// `prctl`: a virtual thread has a name of its own; all other options concern the process, or are
+/// [refused]. Variadic in C; see [`syscall`](crate::futex::syscall).
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    let is_virtual = vthread::current().is_some();
+    // SAFETY: the caller's contract: a string, or room for one; here and below.
+    unsafe {
+        match option {
+            libc::PR_SET_NAME => {
+                if !is_virtual {
+                    let result = call!(libc::SYS_prctl, option, a, b, c, d);
+                    if result.is_err() {
+                        return sys::to_c(result) as c_int;
+                    }
+                }
+                let name = CStr::from_ptr(a as *const c_char).to_bytes();
+                names::set_name(libc::pthread_self(), &name[..name.len().min(C_NAME - 1)]);
+                0
+            }
+            libc::PR_GET_NAME if is_virtual => {
+                (a as *mut [u8; C_NAME]).write_unaligned(names::name(libc::pthread_self()));
+                0
+            }
+            _ => {
+                let args = [option as usize, a, b, c, d, 0];
+                let result = refused(libc::SYS_prctl, args)
+                    .unwrap_or_else(|| call!(libc::SYS_prctl, option, a, b, c, d));
+                sys::to_c(result) as c_int
+            }
+        }
+    }
 }

@@ -4,8 +4,7 @@
 //! and if the call would wait, it waits on a platform thread of its own.
 
 use crate::registry::interposed;
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr;
 use libc::{sembuf, size_t, ssize_t, timespec};

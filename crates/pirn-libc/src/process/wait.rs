@@ -5,10 +5,9 @@
 //! wait for it. Only `wait` itself tells whether any of several children has ended, or has been
 //! stopped; such a wait gets a platform thread of its own.
 
-use super::inherit;
+use crate::process::inherit;
 use crate::registry::{c_name, interposed};
-use crate::thread::cancel;
-use crate::virtual_thread;
+use crate::{cancel, virtual_thread};
 use core::ffi::{c_char, c_int, c_void};
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,

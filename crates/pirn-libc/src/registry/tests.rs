@@ -2,7 +2,8 @@
 
 mod elf;
 
-use super::{Disposition, FAMILIES, Interposed, Need};
+use super::{Disposition, Interposed, Need};
+use crate::families::FAMILIES;
 use core::ffi::{CStr, c_void};
 use std::collections::BTreeSet;
 use std::ffi::CString;

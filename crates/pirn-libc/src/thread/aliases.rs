@@ -5,13 +5,13 @@
 //! new programs cannot be linked with these names, so a linker does not export them from an
 //! executable either, unless told to.
 
-use super::specific::{pthread_getspecific, pthread_setspecific};
-use super::sync::mutex::{Mutex, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
-use super::sync::once::pthread_once;
-use super::sync::rwlock::{
+use crate::registry::interposed;
+use crate::sync::mutex::{Mutex, pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_unlock};
+use crate::sync::once::pthread_once;
+use crate::sync::rwlock::{
     RwLock, pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock,
 };
-use crate::registry::interposed;
+use crate::thread::specific::{pthread_getspecific, pthread_setspecific};
 use core::ffi::{c_int, c_void};
 use libc::{pthread_key_t, pthread_once_t};
 

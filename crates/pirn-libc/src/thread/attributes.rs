@@ -1,12 +1,12 @@
 //! `sched_getattr` and `sched_setattr`: all that the kernel knows of how it schedules a thread. A
-//! virtual thread's are [wishes](super::wishes).
+//! virtual thread's are [wishes](crate::thread::wishes).
 //!
 //! glibc has the functions since 2.41. Programs make these calls by number as well: GLib gives each
 //! thread of a pool the attributes of the thread that has begun to use it.
 
-use super::scheduling::{by_id, wishes_by_id};
-use super::wishes::{Wishes, to_c};
 use crate::registry::interposed;
+use crate::thread::scheduling::{by_id, wishes_by_id};
+use crate::thread::wishes::{Wishes, to_c};
 use core::ffi::{c_int, c_uint};
 use core::mem::offset_of;
 use libc::{pid_t, sched_attr};

@@ -1,12 +1,12 @@
 //! C11's `threads.h`. glibc implements it by calling the pthread functions on the same objects,
 //! inside libc; so does this file.
 
+use crate::forward::on_carrier;
 use crate::posix::{self, C11Routine, Routine};
 use crate::registry::interposed;
+use crate::sync::{cond, mutex, once};
 use crate::thread::specific::Destructor;
-use crate::thread::sync::{cond, mutex, once};
-use crate::thread::{self, on_carrier};
-use crate::time;
+use crate::{thread, time};
 use core::ffi::{c_int, c_void};
 use libc::{pthread_cond_t, pthread_key_t, pthread_mutex_t, pthread_once_t, pthread_t, timespec};
 use pirn_rt::glibc::symbols::real;

@@ -14,10 +14,10 @@
 //! | `capset` of another, `ptrace`, `setpgid` | `EPERM`, `EPERM`, `ESRCH`, as of one's own threads |
 //! | `/proc/self/task/ID` | is not there |
 
-use super::by_id::{self, Whose};
-use super::robust;
-use crate::by_number;
+use crate::identity::process_of;
 use crate::registry::interposed;
+use crate::signals::{by_id, delivery};
+use crate::sync::robust;
 use core::ffi::{c_int, c_long, c_uint, c_ulong};
 use libc::{iovec, pid_t, rlimit64, sigval, ssize_t};
 use pirn_rt::glibc::symbols::real;
@@ -55,20 +55,6 @@ interposed! {
     }
 }
 
-/// Returns the id of the process in place of that of one of its virtual threads.
-///
-/// # Errors
-/// `ESRCH`: the thread does not exist any more.
-pub(crate) fn process_of(id: pid_t) -> Result<pid_t, Errno> {
-    match id {
-        ..=0 => Ok(id),
-        _ => Ok(match by_id::find(id)? {
-            Whose::Virtual(_) => std::process::id().cast_signed(),
-            Whose::Kernels => id,
-        }),
-    }
-}
-
 /// Makes a call whose first argument is an id.
 ///
 /// # Safety
@@ -76,7 +62,7 @@ pub(crate) fn process_of(id: pid_t) -> Result<pid_t, Errno> {
 unsafe fn to_process(number: c_long, args: [usize; 6]) -> c_long {
     // SAFETY: the caller's contract.
     unsafe {
-        call(number, args).unwrap_or_else(|| sys::to_c(by_number::kernels(number, args)) as c_long)
+        call(number, args).unwrap_or_else(|| sys::to_c(delivery::kernels(number, args)) as c_long)
     }
 }
 
@@ -141,7 +127,7 @@ pub(crate) unsafe fn call(number: c_long, mut args: [usize; 6]) -> Option<c_long
         // SAFETY: the caller's contract.
         libc::SYS_get_robust_list => unsafe { robust::list(a as pid_t, b, args[2])? },
         // SAFETY: as above.
-        _ => unsafe { by_number::kernels(number, args) },
+        _ => unsafe { delivery::kernels(number, args) },
     };
     Some(sys::to_c(result) as c_long)
 }

@@ -1,11 +1,12 @@
 //! Creating, joining, detaching, exiting and cancelling threads.
 
-use super::cancel::{self, Number};
-use super::{is_virtual, on_carrier, slot_of};
+use crate::cancel::{self, Number};
+use crate::forward::on_carrier;
+use crate::identity::{is_virtual, slot_of};
 use crate::posix::{self, PosixRoutine, Routine};
-use crate::process::signals::masks;
 use crate::registry::interposed;
-use crate::thread::sync::deadline;
+use crate::signals::masks;
+use crate::sync::deadline;
 use crate::virtual_thread;
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};

@@ -2,15 +2,14 @@
 //!
 //! As in the kernel, a new thread begins with its creator's name.
 
-use super::{is_virtual, slot_of};
+use crate::identity::{is_virtual, slot_of};
 use crate::posix;
-use crate::process::os_thread;
 use crate::registry::interposed;
 use core::ffi::{CStr, c_char, c_int};
 use libc::{pthread_t, size_t};
 use pirn_rt::arch::thread_pointer;
 use pirn_rt::glibc::symbols::real;
-use pirn_rt::sys::{self, call};
+
 use pirn_rt::vthread;
 use pirn_rt::vthread::identity::{self, C_NAME};
 
@@ -19,7 +18,6 @@ interposed! {
 
     Own by hand {
         pthread_setname_np, pthread_getname_np,
-        prctl: "its own name; options that change the OS thread fail",
     }
 }
 
@@ -46,7 +44,7 @@ pub unsafe fn inherit(thread: pthread_t) {
 ///
 /// # Safety
 /// `thread` is a virtual thread, or a platform thread that has not ended.
-unsafe fn set_name(thread: pthread_t, name: &[u8]) {
+pub(crate) unsafe fn set_name(thread: pthread_t, name: &[u8]) {
     let mut bytes = [0; C_NAME];
     bytes[..name.len()].copy_from_slice(name);
     // SAFETY: the caller's contract.
@@ -58,7 +56,7 @@ unsafe fn set_name(thread: pthread_t, name: &[u8]) {
 ///
 /// # Safety
 /// As for [`set_name`].
-unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
+pub(crate) unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     // SAFETY: the caller's contract.
     let mut bytes = unsafe { identity::c_name(thread as usize) };
     if bytes[0] == 0 && posix::find(thread).is_some() {
@@ -122,40 +120,4 @@ pub unsafe extern "C" fn pthread_getname_np(
     // SAFETY: the caller's contract: room for `length` bytes.
     unsafe { buffer.cast::<[u8; C_NAME]>().write_unaligned(name(thread)) };
     0
-}
-
-/// `prctl`: a virtual thread has a name of its own; all other options concern the process, or are
-/// [refused](os_thread). Variadic in C; see [`syscall`](crate::futex::syscall).
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
-    let is_virtual = vthread::current().is_some();
-    // SAFETY: the caller's contract: a string, or room for one; here and below.
-    unsafe {
-        match option {
-            libc::PR_SET_NAME => {
-                if !is_virtual {
-                    let result = call!(libc::SYS_prctl, option, a, b, c, d);
-                    if result.is_err() {
-                        return sys::to_c(result) as c_int;
-                    }
-                }
-                let name = CStr::from_ptr(a as *const c_char).to_bytes();
-                set_name(libc::pthread_self(), &name[..name.len().min(C_NAME - 1)]);
-                0
-            }
-            libc::PR_GET_NAME if is_virtual => {
-                (a as *mut [u8; C_NAME]).write_unaligned(name(libc::pthread_self()));
-                0
-            }
-            _ => {
-                let args = [option as usize, a, b, c, d, 0];
-                let result = os_thread::refused(libc::SYS_prctl, args)
-                    .unwrap_or_else(|| call!(libc::SYS_prctl, option, a, b, c, d));
-                sys::to_c(result) as c_int
-            }
-        }
-    }
 }

@@ -1,11 +1,10 @@
 //! `sched.h`, and what `pthread.h` and `sys/resource.h` have like it: CPUs, policies and priorities
-//! of threads. A virtual thread's are [wishes](super::wishes).
+//! of threads. A virtual thread's are [wishes](crate::thread::wishes).
 
-use super::by_id::{self, Whose};
-use super::is_virtual;
-use super::wishes::{self, Wishes, number, to_c};
+use crate::identity::{self, Whose, is_virtual};
 use crate::posix;
 use crate::registry::interposed;
+use crate::thread::wishes::{self, Wishes, number, to_c};
 use core::ffi::{c_int, c_void};
 use libc::{cpu_set_t, id_t, pid_t, pthread_t, sched_param, size_t, timespec};
 use pirn_rt::glibc::symbols::real;
@@ -41,7 +40,7 @@ fn of(thread: pthread_t) -> Option<&'static Wishes> {
 
 /// Returns the wishes of the virtual thread with an id, or `None` if it is the kernel's.
 pub(super) fn by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
-    Ok(match by_id::find(id)? {
+    Ok(match identity::find(id)? {
         // SAFETY: as above.
         Whose::Virtual(thread) => Some(unsafe { wishes::of(thread) }),
         Whose::Kernels => None,
@@ -58,7 +57,7 @@ fn may_wish(thread: pthread_t) -> Result<(), Errno> {
 
 /// The same for a virtual thread that is given by its id.
 pub(super) fn wishes_by_id<'a>(id: pid_t) -> Result<Option<&'a Wishes>, Errno> {
-    match by_id::find(id)? {
+    match identity::find(id)? {
         Whose::Virtual(thread) => {
             may_wish(thread)?;
             // SAFETY: as above.

@@ -1,5 +1,5 @@
 //! The signals of a virtual thread: which it blocks, which are pending for it, and which it waits
-//! for. What is done about them is in `pirn-libc/process/signals`.
+//! for. What is done about them is in `pirn-libc/signals`.
 //!
 //! The kernel knows the carriers only, which block all signals that others can send. So these three
 //! sets, one bit per signal as in the kernel's, stand for its own. They are part of the record, and

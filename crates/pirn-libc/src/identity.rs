@@ -1,0 +1,157 @@
+//! Which thread an id, or a `pthread_t`, means.
+//!
+//! The id of a virtual thread is in its TCB: above all ids that the kernel gives out, and below
+//! `FUTEX_TID_MASK`, since it becomes the owner of locks. The id leads to the slot, and the id in
+//! the slot's TCB tells whether that thread is still there. So functions that take an id know at
+//! once whose it is:
+//!
+//! ```text
+//!   0                    the caller
+//!   below 2^22           the kernel's: a platform thread, or a process
+//!   from 2^22 on         a virtual thread's, or no thread's
+//! ```
+
+use crate::posix;
+use crate::registry::interposed;
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use libc::{pid_t, pthread_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::tls;
+use pirn_rt::stack::{Slot, region};
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread::{self, table};
+use pirn_rt::{arch, runtime};
+
+interposed! {
+    family "Identities of threads" for Correctness;
+
+    Own by hand { sched_getcpu }
+    Kernel by hand {
+        gettid: "the carrier's id; the thread's own where `pthread_create` makes virtual threads",
+    }
+}
+
+/// The thread of this process that was virtual and has forked, in the child: it is a platform
+/// thread in a slot. 0: there is none.
+static FORKED: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the running virtual thread, which has forked, a thread of libc's to all functions here.
+pub(crate) fn after_fork() {
+    if let Some(threads) = posix::threads() {
+        threads.forget_own();
+    }
+    // SAFETY: no arguments.
+    let own = unsafe { libc::pthread_self() } as usize;
+    FORKED.store(own, Ordering::Relaxed); // Relaxed: there is one thread.
+}
+
+/// Returns the stack of a virtual thread, given by its `pthread_t`.
+pub fn slot_of(thread: pthread_t) -> Option<Slot> {
+    // Relaxed: as above.
+    slot_with(thread).filter(|_| FORKED.load(Ordering::Relaxed) != thread as usize)
+}
+
+/// Returns whether a thread is a virtual one.
+pub fn is_virtual(thread: pthread_t) -> bool {
+    runtime::is_started() && slot_of(thread).is_some()
+}
+
+/// Returns the slot of a thread that is virtual, or was.
+pub(crate) fn slot_with(thread: pthread_t) -> Option<Slot> {
+    region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
+}
+
+/// `sched_getcpu`: libc reads the TLS block, in which the kernel stores the number for platform
+/// threads only.
+#[unsafe(no_mangle)]
+pub extern "C" fn sched_getcpu() -> c_int {
+    if vthread::current().is_none() {
+        // SAFETY: no arguments.
+        return unsafe { real!(fn sched_getcpu() -> c_int) };
+    }
+    let mut cpu: c_uint = 0;
+    // SAFETY: the kernel writes one number.
+    match unsafe { call!(libc::SYS_getcpu, &raw mut cpu, 0, 0) } {
+        Ok(_) => cpu as c_int,
+        Err(Errno(e)) => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}
+
+/// `gettid`: the carrier's id, which changes. Where `pthread_create` makes virtual threads, the
+/// program takes it for the thread's: then it is that of the TCB, which glibc's locks use as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn gettid() -> pid_t {
+    if posix::is_on() && vthread::current().is_some() {
+        let place = arch::thread_pointer() + tls::template().tid_offset;
+        // SAFETY: the running thread's TCB.
+        return unsafe { (place as *const pid_t).read() };
+    }
+    sys::os_thread_id() as pid_t
+}
+
+/// Whose an id is.
+pub(crate) enum Whose {
+    /// A virtual thread's.
+    Virtual(pthread_t),
+    /// The kernel knows.
+    Kernels,
+}
+
+/// Returns whose an id is.
+///
+/// # Errors
+/// `ESRCH`: it is the id of a virtual thread that does not exist any more.
+pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
+    if id == 0 {
+        return Ok(match vthread::current() {
+            // SAFETY: no arguments.
+            Some(_) => Whose::Virtual(unsafe { libc::pthread_self() }),
+            None => Whose::Kernels,
+        });
+    }
+    let Some(slot) = Slot::of_tid(id.cast_unsigned()) else {
+        return Ok(Whose::Kernels);
+    };
+    let exists = runtime::is_started() && region::exists(slot) && {
+        let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
+        // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
+        let same = unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32;
+        same && (table::is_resident(slot) || posix::find(slot.tp() as pthread_t).is_some())
+    };
+    match exists {
+        true => Ok(Whose::Virtual(slot.tp() as pthread_t)),
+        false => Err(Errno(libc::ESRCH)),
+    }
+}
+
+/// Returns the running virtual thread's own id, if this one, the kernel's, is its carrier's: what
+/// `gettid` gives in Rust programs.
+pub(crate) fn of_own_carrier(id: pid_t) -> Option<pid_t> {
+    is_own_carrier(None, id).then(|| {
+        let place = arch::thread_pointer() + tls::template().tid_offset;
+        // SAFETY: the running thread's TCB.
+        unsafe { (place as *const pid_t).read() }
+    })
+}
+
+/// Returns whether these are the ids of this process and the running virtual thread's carrier.
+pub(crate) fn is_own_carrier(process: Option<pid_t>, id: pid_t) -> bool {
+    // SAFETY: no arguments.
+    let here = process.is_none_or(|process| process == unsafe { libc::getpid() });
+    here && vthread::current().is_some() && id.cast_unsigned() == sys::os_thread_id()
+}
+
+/// Returns the id of the process in place of that of one of its virtual threads.
+///
+/// # Errors
+/// `ESRCH`: the thread does not exist any more.
+pub(crate) fn process_of(id: pid_t) -> Result<pid_t, Errno> {
+    match id {
+        ..=0 => Ok(id),
+        _ => Ok(match find(id)? {
+            Whose::Virtual(_) => std::process::id().cast_signed(),
+            Whose::Kernels => id,
+        }),
+    }
+}

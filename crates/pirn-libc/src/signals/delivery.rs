@@ -1,0 +1,208 @@
+//! Delivering signals to the running virtual thread: on its own stack, at a safe point.
+
+use crate::signals::{alternative, contexts, handler, raised, sending};
+use crate::{cancel, virtual_thread};
+use core::cell::Cell;
+use core::ffi::c_long;
+use core::ffi::{c_int, c_void};
+use core::mem::{MaybeUninit, transmute, zeroed};
+use core::ptr;
+use core::sync::atomic::Ordering::SeqCst;
+use libc::{siginfo_t, ucontext_t};
+use pirn_rt::arch::{self, SavedRegisters};
+use pirn_rt::mark::{self, Raised};
+use pirn_rt::sys::{self, call};
+use pirn_rt::sys::{Errno, SysResult};
+use pirn_rt::vthread::signals::{NEVER_BLOCKED, bit};
+use pirn_rt::vthread::summons::{self, Ran};
+use pirn_rt::vthread::{Core, Current};
+
+thread_local! {
+    /// The number of handlers that the thread has begun.
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how many handlers the running thread has begun.
+pub(crate) fn begun() -> u64 {
+    BEGUN.get()
+}
+
+/// Delivers what is pending for the running thread and not blocked, before its function returns.
+pub fn at_once() {
+    if !mark::is_up() || mark::in_handler() {
+        summons::attend_if_summoned();
+    }
+}
+
+/// Delivers the signals that the running thread has been summoned for. `place` has its registers
+/// if it was interrupted in its own code; there it is also cancelled.
+pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> Ran {
+    if place.is_some() {
+        // SAFETY: the frames up to the thread's own code have nothing to drop.
+        unsafe { cancel::at_any_instruction() };
+    }
+    let mut ran = Ran::Nothing;
+    loop {
+        // Until the handler's mask is in force: another delivery here, by the signal of preemption,
+        // would see the mask, and what is pending, between two steps.
+        let mark = Raised::new();
+        let ready = thread.signals.deliverable();
+        if ready == 0 {
+            return ran;
+        }
+        let signal = ready.trailing_zeros() as c_int + 1;
+        let Some(mut info) = sending::take(&thread, signal) else {
+            continue;
+        };
+        let action = action(signal);
+        match action.sa_sigaction {
+            libc::SIG_IGN => {}
+            libc::SIG_DFL => take_default(signal),
+            _ => {
+                // SAFETY: the program's action.
+                unsafe {
+                    let place = place.as_deref_mut();
+                    call_handler(&thread, signal, &action, &mut info, place, mark);
+                };
+                ran = ran.max(match action.sa_flags & libc::SA_RESTART {
+                    0 => Ran::Interrupting,
+                    _ => Ran::Restarting,
+                });
+            }
+        }
+    }
+}
+
+/// Returns the program's action.
+fn action(signal: c_int) -> libc::sigaction {
+    // SAFETY: all zeros is a valid action, and read into.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        handler::sigaction(signal, ptr::null(), &mut action);
+        action
+    }
+}
+
+/// Returns the kernel's part of a set.
+fn bits(set: &libc::sigset_t) -> u64 {
+    // SAFETY: the C library's set begins with the kernel's.
+    unsafe { ptr::from_ref(set).cast::<u64>().read() }
+}
+
+/// Calls a handler of the program, on the stack of the running thread, without the mark.
+///
+/// While it runs the thread waits for no signal: the handler may begin a wait of its own. The
+/// context that it is given is that of `place`, or, in a call that waits, of this function.
+///
+/// # Safety
+/// The action is in force.
+unsafe fn call_handler(
+    thread: &Core,
+    signal: c_int,
+    action: &libc::sigaction,
+    info: &mut siginfo_t,
+    place: Option<&mut SavedRegisters>,
+    mark: Raised,
+) {
+    type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
+    if action.sa_flags & libc::SA_RESETHAND != 0 {
+        // SAFETY: all zeros is a valid action, the default one.
+        unsafe {
+            let default: libc::sigaction = zeroed();
+            handler::sigaction(signal, &default, ptr::null_mut());
+        }
+    }
+    let before = thread.signals.mask.load(SeqCst);
+    let own = match action.sa_flags & libc::SA_NODEFER {
+        0 => bit(signal),
+        _ => 0,
+    };
+    let mut context = MaybeUninit::<ucontext_t>::zeroed();
+    // SAFETY: room for a context; the kernel's set is at the beginning of its mask.
+    unsafe {
+        contexts::get(context.as_mut_ptr());
+        set_mask_of(context.as_mut_ptr(), before);
+        if let Some(place) = place.as_deref() {
+            place.show(context.assume_init_mut());
+        }
+    }
+    let mask = (before | own | bits(&action.sa_mask)) & !NEVER_BLOCKED;
+    thread.signals.mask.store(mask, SeqCst);
+    let awaited = thread.signals.awaited.swap(0, SeqCst);
+    BEGUN.set(BEGUN.get() + 1);
+    drop(mark);
+    // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
+    let mut handler = || unsafe {
+        arch::begin_float();
+        let handler = transmute::<usize, Handler>(action.sa_sigaction);
+        handler(signal, info, context.as_mut_ptr().cast());
+    };
+    match action.sa_flags & libc::SA_ONSTACK {
+        0 => handler(),
+        // SAFETY: as above.
+        _ => unsafe { alternative::call_on_own(handler) },
+    }
+    // What the handler has changed there.
+    // SAFETY: filled in above.
+    let context = unsafe { context.assume_init_ref() };
+    // SAFETY: as above.
+    unsafe { arch::end_float(context) };
+    if let Some(place) = place {
+        place.change(context);
+    }
+    let after = bits(&context.uc_sigmask) & !NEVER_BLOCKED;
+    thread.signals.mask.store(after, SeqCst);
+    // `attend` looks for what has come meanwhile.
+    thread.signals.awaited.store(awaited, SeqCst);
+}
+
+/// # Safety
+/// `context` is valid.
+unsafe fn set_mask_of(context: *mut ucontext_t, mask: u64) {
+    // SAFETY: the caller's contract; the C library's set begins with the kernel's.
+    unsafe { (&raw mut (*context).uc_sigmask).cast::<u64>().write(mask) };
+}
+
+/// The signals whose default action is to do nothing.
+const IGNORED: u64 =
+    bit(libc::SIGCHLD) | bit(libc::SIGURG) | bit(libc::SIGWINCH) | bit(libc::SIGCONT);
+
+/// Has the kernel take the default action, which concerns the process: by sending the signal to
+/// this OS thread, which unblocks it for that time.
+fn take_default(signal: c_int) {
+    if bit(signal) & IGNORED != 0 {
+        return;
+    }
+    let _mark = Raised::new();
+    if raised::is_shared(signal) {
+        return raised::take_default(signal);
+    }
+    let blocked = sys::blocked_signals();
+    let (thread, process) = (sys::os_thread_id(), std::process::id());
+    // Delivered at the end of the second call.
+    // SAFETY: no pointers.
+    let _ = unsafe { call!(libc::SYS_tgkill, process, thread, signal) };
+    sys::block_only(blocked & !bit(signal));
+    sys::block_only(blocked);
+}
+
+/// Makes a call that no function stands for. On a virtual thread it is made again if a signal of
+/// the runtime's own has ended it, as `io_uring_enter` is by that for time slices: a program does
+/// not expect `EINTR` when none of its handlers has run.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn kernels(number: c_long, args: [usize; 6]) -> SysResult {
+    let before = begun();
+    loop {
+        // SAFETY: the caller's contract.
+        let result = sys::check(unsafe { arch::syscall(number, args) });
+        if result != Err(Errno(libc::EINTR)) || virtual_thread().is_none() {
+            return result;
+        }
+        at_once();
+        if begun() != before {
+            return result;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Signals sent to the process that only virtual threads do not block.
+//!
+//! The kernel gives such a signal to a platform thread that does not block it, `main` before
+//! others. Where all of them block it, it stays pending for the process: the kernel does not know
+//! that a virtual thread would take it. So it is looked for, and given to one of these,
+//!
+//! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
+//!   alone: a signal that nobody wants stays readable);
+//! * when a virtual thread unblocks it: by that thread itself;
+//! * when a thread of the process sends it by `kill`: by that one. POSIX has a signal that only the
+//!   sender does not block delivered before `kill` returns.
+//!
+//! The helper is started when a platform thread blocks signals, ends as `main` does, or a virtual
+//! thread unblocks some; programs without signals have none. It has a table of descriptors of its
+//! own, so a program that closes all of its descriptors does not close these.
+
+use crate::registry::interposed;
+use crate::signals::masks::InKernel;
+use crate::signals::{delivery, information, sending};
+use crate::{identity, virtual_thread};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use libc::{pid_t, siginfo_t};
+use pirn_rt::blocking::fds::other_table;
+use pirn_rt::mark;
+use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::sanitizer::valgrind;
+use pirn_rt::stack::{Slot, region};
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
+use pirn_rt::vthread::{start_helper, table};
+use std::fs;
+use std::path::Path;
+
+interposed! {
+    family "Signals to processes" for Scaling;
+
+    Own by hand { kill: "delivers what only the caller takes" }
+}
+
+/// The signals that are given out. Not that of preemption, which carriers take themselves.
+const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(pirn_rt::sched::preempt::SIGNAL));
+
+/// Whether the process has the helper.
+static HELPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread gives signals out. Others wait: a signal that it has taken is soon with a
+/// thread. Not a lock of the runtime's: threads are woken meanwhile.
+static GIVING: AtomicBool = AtomicBool::new(false);
+
+/// The right to give signals out.
+struct Turn;
+
+impl Turn {
+    fn take() -> Turn {
+        for round in 0.. {
+            if !GIVING.swap(true, SeqCst) {
+                break;
+            }
+            sys::back_off(round);
+        }
+        Turn
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        GIVING.store(false, SeqCst);
+    }
+}
+
+/// Begins anew, in the child of a fork: it has no helper, and nobody else gives signals out.
+pub(crate) fn after_fork() {
+    HELPED.store(false, SeqCst);
+    GIVING.store(false, SeqCst);
+}
+
+/// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
+/// signal. Without memory or OS threads for it, signals wait until a thread unblocks them.
+pub fn watch() {
+    if !runtime::is_started() || mark::is_up() || HELPED.swap(true, SeqCst) {
+        return;
+    }
+    if start_helper("pirn-signals", 64 << 10, help).is_err() {
+        HELPED.store(false, SeqCst);
+    }
+}
+
+/// What the helper thread does: gives signals out when they arrive.
+fn help() {
+    valgrind::note_platform_thread();
+    signals::block_others();
+    let runtime = runtime::get();
+    if let Some(arrivals) = runtime.and_then(|runtime| arrivals(runtime).ok()) {
+        loop {
+            give_out(GIVEN);
+            // SAFETY: all zeros is an event, and the kernel writes one.
+            let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
+            let (place, one, for_ever) = (&raw mut event, 1, -1);
+            // SAFETY: as above.
+            match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
+                Ok(_) | Err(Errno(libc::EINTR)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Returns a descriptor, in a table of the running thread's own, that has an event for each signal
+/// that becomes pending for the process.
+fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+        u64: 0,
+    };
+    other_table::make(&runtime.poller)?;
+    let signals = descriptor(GIVEN)?;
+    // SAFETY: a valid event.
+    unsafe {
+        let poller = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)?;
+        let (add, event) = (libc::EPOLL_CTL_ADD, &raw mut event);
+        call!(libc::SYS_epoll_ctl, poller, add, signals, event)?;
+        Ok(poller as c_int)
+    }
+}
+
+/// Returns the signals that are pending for the process, of those that this carrier or helper
+/// blocks: all that are given out.
+fn pending() -> u64 {
+    let mut set = 0u64;
+    // SAFETY: the kernel writes eight bytes.
+    let result = unsafe { call!(libc::SYS_rt_sigpending, &raw mut set, 8) };
+    result.map_or(0, |_| set)
+}
+
+/// Takes note that the running virtual thread has unblocked these signals.
+pub(crate) fn unblocked(signals: u64) {
+    if signals & GIVEN != 0 && !mark::is_up() {
+        give_out(signals);
+        delivery::at_once(); // Also what the helper has just given to this thread.
+        watch();
+    }
+}
+
+/// `kill`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
+    let process = match identity::process_of(process) {
+        Ok(process) => process,
+        Err(e) => return sys::to_c(Err(e)) as c_int,
+    };
+    // SAFETY: no pointers.
+    let result = unsafe { call!(libc::SYS_kill, process, signal) };
+    let here = process == 0 || process.cast_unsigned() == std::process::id();
+    if result.is_ok() && here && signal != 0 && runtime::is_started() && !mark::is_up() {
+        if virtual_thread().is_some() {
+            give_out(bit(signal));
+            delivery::at_once();
+        } else {
+            let _undisturbed = InKernel::of_helper(); // A handler may want to give some out, too.
+            give_out(bit(signal));
+        }
+    }
+    sys::to_c(result) as c_int
+}
+
+/// Gives those of these signals that are pending for the process to virtual threads that do not
+/// block them, unless a platform thread takes them.
+fn give_out(signals: u64) {
+    let _turn = Turn::take();
+    let mut left = pending() & signals & GIVEN;
+    while left != 0 {
+        let signal = left.trailing_zeros() as c_int + 1;
+        left &= left - 1;
+        let mut taker = who_wants(signal);
+        // Asked once for all of the kind: it takes long.
+        if taker.is_some() && platform_thread_takes(signal) {
+            continue;
+        }
+        while let Some(slot) = taker {
+            taker = hand_over(signal, slot).then(|| who_wants(signal)).flatten();
+        }
+    }
+}
+
+/// Returns a virtual thread that does not block a signal; if there is one, one that has not been
+/// given such a signal yet.
+fn who_wants(signal: c_int) -> Option<Slot> {
+    let (mut free, mut busy) = (None, None);
+    region::for_each_open(|slot| {
+        let wants = |core: &pirn_rt::vthread::Core| {
+            let given = core.signals.pending.load(SeqCst) & bit(signal) != 0;
+            core.signals.wants(signal).then_some(given)
+        };
+        if free.is_none()
+            && let Some(Some(given)) = table::look(slot, wants)
+        {
+            *(if given { &mut busy } else { &mut free }) = Some(slot);
+        }
+    });
+    free.or(busy)
+}
+
+/// Returns whether a platform thread does not block a signal, so that the kernel has chosen it.
+/// Carriers and helpers block all.
+fn platform_thread_takes(signal: c_int) -> bool {
+    let takes = |path: &Path| {
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        let value = |key| status.lines().find_map(|line| line.strip_prefix(key));
+        // The first thread, if it has ended before the process.
+        let has_ended = value("State:").is_some_and(|state| state.trim().starts_with('Z'));
+        let blocked = value("SigBlk:").and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+        !has_ended && blocked.is_some_and(|blocked| blocked & bit(signal) == 0)
+    };
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    tasks.flatten().any(|task| takes(&task.path()))
+}
+
+/// Takes a signal off those of the process, and makes it pending for a virtual thread. Returns
+/// whether to look for more of the kind.
+fn hand_over(signal: c_int, slot: Slot) -> bool {
+    let _undisturbed = InKernel::of_helper(); // As in `sending`.
+    let Some(info) = take(bit(signal)) else {
+        return false;
+    };
+    let posted = table::visit(slot, |core| {
+        let posted = sending::post_of_process(core, &info);
+        if posted && !core.signals.wants(signal) {
+            // It has just blocked the signal, and has not seen that it is there.
+            information::take_of_process(core, bit(signal), sending::to_process);
+        }
+        posted
+    });
+    if posted != Some(true) {
+        // The thread has ended, or there is no room for one more signal.
+        sending::to_process(&info);
+    }
+    posted != Some(false)
+}
+
+/// Returns a new descriptor that is readable while a signal of a set is pending for the process.
+pub(crate) fn descriptor(set: u64) -> Result<c_int, Errno> {
+    const NEW: c_int = -1;
+    let (set, cloexec) = (&raw const set, libc::SFD_CLOEXEC);
+    // SAFETY: the kernel reads eight bytes.
+    unsafe { call!(libc::SYS_signalfd4, NEW, set, 8, cloexec) }.map(|fd| fd as c_int)
+}
+
+/// Takes a signal of a set off those that are pending for the process.
+pub(crate) fn take(set: u64) -> Option<siginfo_t> {
+    let now = sys::timespec(0);
+    // SAFETY: all zeros is a valid information, which the kernel writes; it reads the rest.
+    unsafe {
+        let mut info: siginfo_t = core::mem::zeroed();
+        let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
+        let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
+        taken.is_ok().then_some(info)
+    }
+}

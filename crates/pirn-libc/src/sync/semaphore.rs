@@ -1,0 +1,123 @@
+//! `sem_t`.
+//!
+//! A virtual thread tries, and waits in the parking lot. `sem_post` may be called in a signal
+//! handler: the lot provides for that. Platform threads wait in libc.
+
+use crate::registry::interposed;
+use crate::sync::{KeyKind, Waiting, acquire, deadline, key, layout};
+use crate::{Time, cancel, virtual_thread};
+use core::ffi::{c_int, c_void};
+use libc::{clockid_t, sem_t};
+use pirn_rt::blocking::parking_lot;
+use pirn_rt::glibc::symbols::Real;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys::{self, Errno};
+use pirn_rt::time::Deadline;
+use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_word::Hearing;
+
+type Semaphore = *mut sem_t;
+
+interposed! {
+    family "Semaphores" for Correctness;
+
+    Parks as {
+        fn sem_wait(semaphore: Semaphore) -> c_int
+            = wait(semaphore, || real!(fn sem_wait(semaphore: Semaphore) -> c_int), || Ok(Deadline::NEVER));
+        fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int
+            = wait(
+                semaphore,
+                || real!(fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int),
+                || deadline(libc::CLOCK_REALTIME, time),
+            );
+        fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int
+            = wait(
+                semaphore,
+                || real!(fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int),
+                || deadline(clock, time),
+            );
+    }
+    Own by hand { sem_post: "also in signal handlers" }
+}
+
+const WAITER: u32 = 16;
+
+/// Returns an error number as C's result.
+fn to_c(error: c_int) -> c_int {
+    match error {
+        0 => 0,
+        e => sys::to_c(Err(Errno(e))) as c_int,
+    }
+}
+
+/// Calls `sem_trywait`. Returns the error number.
+unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the caller's contract.
+    match unsafe { real!(fn sem_trywait(semaphore: *mut sem_t) -> c_int) } {
+        0 => 0,
+        _ => sys::errno(),
+    }
+}
+
+/// Calls libc's function, or, on a virtual thread, takes the semaphore by trying.
+unsafe fn wait(
+    semaphore: Semaphore,
+    libc_wait: impl FnOnce() -> c_int,
+    deadline: impl FnOnce() -> Result<Deadline, c_int>,
+) -> c_int {
+    if virtual_thread().is_none() {
+        return libc_wait();
+    }
+    let deadline = match deadline() {
+        Ok(deadline) => deadline,
+        Err(e) => return to_c(e), // As in libc, even if the semaphore is free.
+    };
+    let prepare = || {
+        Ok(Waiting {
+            awaited: Awaited::at(Kind::Semaphore, semaphore.addr()),
+            key: key(semaphore, KeyKind::Semaphore),
+            bits: WAITER,
+            // SAFETY: the caller's contract.
+            unseen: unsafe { layout::semaphore_is_shared(semaphore) },
+            hearing: cancel::may_be_cancelled().then_some(Hearing::Futex),
+        })
+    };
+    // SAFETY: the caller's contract.
+    let attempt = || unsafe { attempt(semaphore) };
+    let acquire = move || to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)));
+    // SAFETY: on a virtual thread, so libc's own function is not called; see `registry`.
+    unsafe { cancel::point(acquire, acquire) }
+}
+
+static POST: Real = Real::new(c"sem_post");
+
+/// Looks up libc's `sem_post`, which cannot be done in a signal handler.
+pub(crate) fn prepare() {
+    POST.get();
+}
+
+unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the function's signature; the caller's contract.
+    unsafe {
+        let post: unsafe extern "C" fn(*mut sem_t) -> c_int =
+            core::mem::transmute::<*mut c_void, _>(POST.get());
+        post(semaphore)
+    }
+}
+
+/// `sem_post`. May be called in a signal handler.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let result = unsafe { libc_post(semaphore) };
+    // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
+    // barrier.
+    let key = key(semaphore, KeyKind::Semaphore);
+    if parking_lot::any_waiting(key) && result == 0 {
+        parking_lot::unpark(key, 1, WAITER);
+    }
+    result
+}

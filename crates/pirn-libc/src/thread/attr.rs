@@ -1,0 +1,99 @@
+//! Attributes of a thread, as `pthread_getattr_np` tells them.
+
+use super::scheduling;
+use crate::identity::slot_with;
+use crate::posix;
+use crate::registry::interposed;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
+use pirn_rt::glibc::symbols::real;
+
+interposed! {
+    family "Attributes of threads" for Correctness;
+
+    Own by hand { pthread_getattr_np, pthread_setattr_default_np }
+}
+
+unsafe extern "C" {
+    fn pthread_attr_setstack(
+        attributes: *mut pthread_attr_t,
+        stack: *mut c_void,
+        size: size_t,
+    ) -> c_int;
+    fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
+    fn pthread_attr_setaffinity_np(
+        attributes: *mut pthread_attr_t,
+        size: size_t,
+        set: *const cpu_set_t,
+    ) -> c_int;
+}
+
+/// `pthread_getattr_np`: for a virtual thread, gives its stack.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getattr_np(
+    thread: pthread_t,
+    attributes: *mut pthread_attr_t,
+) -> c_int {
+    let Some(slot) = slot_with(thread) else {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
+        };
+    };
+    let record = posix::find(thread);
+    let (lowest, guard) = match record {
+        Some(record) => record.stack(slot),
+        None => (slot.bottom(), slot.bottom() - slot.base()),
+    };
+    let state = match record.is_none_or(|record| record.is_detached()) {
+        true => libc::PTHREAD_CREATE_DETACHED,
+        false => libc::PTHREAD_CREATE_JOINABLE,
+    };
+    // SAFETY: the caller's contract: room for attributes, initialised here.
+    unsafe {
+        match libc::pthread_attr_init(attributes) {
+            0 => {}
+            e => return e,
+        }
+        pthread_attr_setguardsize(attributes, guard);
+        libc::pthread_attr_setdetachstate(attributes, state);
+        pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest);
+        add_cpus(thread, attributes)
+    }
+}
+
+/// Adds the CPUs that a thread may run on to its attributes, as libc does: without memory for that
+/// there are no attributes.
+///
+/// # Safety
+/// The thread exists, and the attributes are initialised.
+unsafe fn add_cpus(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
+    let mut cpus = MaybeUninit::<cpu_set_t>::zeroed();
+    let (size, cpus) = (size_of::<cpu_set_t>(), cpus.as_mut_ptr());
+    // SAFETY: the caller's contract; room for the set.
+    unsafe {
+        if scheduling::pthread_getaffinity_np(thread, size, cpus) != 0 {
+            return 0; // There are more CPUs than such a set has room for.
+        }
+        let error = pthread_attr_setaffinity_np(attributes, size, cpus);
+        if error != 0 {
+            libc::pthread_attr_destroy(attributes);
+        }
+        error
+    }
+}
+
+/// `pthread_setattr_default_np`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
+    posix::note_defaults();
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }
+}

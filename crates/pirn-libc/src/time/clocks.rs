@@ -1,0 +1,200 @@
+//! Clocks of CPU time: each virtual thread has its own.
+//!
+//! What it shows is counted by [`cpu_time`]. A program gets its number from
+//! `pthread_getcpuclockid`:
+//!
+//! ```text
+//!   CLOCK_THREAD_CPUTIME_ID    the caller's
+//!   below 0                    the kernel's: of a platform thread, a process, a device
+//!   0 to 15                    the kernel's
+//!   from 2^22 on               that of the virtual thread with this id
+//! ```
+//!
+//! The kernel knows no clock with such a number, so what is not defined here refuses it.
+//!
+//! `clock_gettime` is called more often than most of what we define, and nearly always for one of
+//! the first three clocks: these go on to libc's own with a compare and a jump.
+
+use crate::identity::{self, is_virtual};
+use crate::posix::{self, core_of};
+use crate::registry::interposed;
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use libc::{clockid_t, pthread_t, rusage, timespec};
+use pirn_rt::arch::forward_below;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::tls;
+use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
+use pirn_rt::time::{self, LIBCS_CLOCK, libcs_clock};
+use pirn_rt::vthread::{self, Core, cpu_time};
+
+interposed! {
+    family "CPU time of threads" for Scaling,
+        cannot "count what a virtual thread has used before the first question for that of one, or \
+            what the pool has used for it; a timer (`timer_create`) of `CLOCK_THREAD_CPUTIME_ID` is \
+            the carrier's";
+
+    Own by hand { clock_gettime, clock_getres, getrusage, pthread_getcpuclockid }
+}
+
+/// The clocks below this number are never a virtual thread's.
+const FIRST: clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
+const _: () = assert!(FIRST == 3, "as in the definition of `clock_gettime`");
+
+forward_below! {
+    /// `clock_gettime`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    clock_gettime(below 3) => LIBCS_CLOCK, else read
+}
+
+/// Whose a clock is.
+enum Whose {
+    /// The running virtual thread's.
+    Own,
+    Anothers(pthread_t),
+    Kernels,
+}
+
+/// Returns whose a clock is.
+///
+/// # Errors
+/// `EINVAL`: it is that of a virtual thread that does not exist any more.
+fn find(clock: clockid_t) -> Result<Whose, Errno> {
+    if clock == libc::CLOCK_THREAD_CPUTIME_ID {
+        return Ok(match vthread::current() {
+            Some(_) => Whose::Own,
+            None => Whose::Kernels,
+        });
+    }
+    if clock < FIRST {
+        return Ok(Whose::Kernels);
+    }
+    match identity::find(clock).map_err(|_| Errno(libc::EINVAL))? {
+        // SAFETY: no arguments.
+        identity::Whose::Virtual(thread) if thread == unsafe { libc::pthread_self() } => {
+            Ok(Whose::Own)
+        }
+        identity::Whose::Virtual(thread) => Ok(Whose::Anothers(thread)),
+        identity::Whose::Kernels => Ok(Whose::Kernels),
+    }
+}
+
+/// Returns whether a clock is that of another virtual thread than the running one.
+pub(crate) fn is_anothers(clock: clockid_t) -> bool {
+    matches!(find(clock), Ok(Whose::Anothers(_)))
+}
+
+/// `clock_gettime`, of any clock.
+///
+/// # Safety
+/// As for libc's function.
+pub(crate) unsafe extern "C" fn read(clock: clockid_t, place: *mut timespec) -> c_int {
+    let nanos = match find(clock) {
+        // SAFETY: the caller's contract.
+        Ok(Whose::Kernels) => return unsafe { libcs_clock(clock, place) },
+        Ok(Whose::Own) => cpu_time::own(),
+        Ok(Whose::Anothers(thread)) => core_of(thread).map(cpu_time::of),
+        Err(e) => return to_c(Err(e)) as c_int,
+    };
+    let Some(nanos) = nanos else {
+        return to_c(Err(Errno(libc::EINVAL))) as c_int;
+    };
+    // SAFETY: the caller's contract.
+    unsafe { sys::store_timespec(place, time::timespec(nanos)) };
+    0
+}
+
+/// `clock_getres`.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int {
+    // The resolution of all clocks of CPU time is the same.
+    let clock = match find(clock) {
+        Ok(Whose::Kernels) => clock,
+        Ok(_) => libc::CLOCK_THREAD_CPUTIME_ID,
+        Err(e) => return to_c(Err(e)) as c_int,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { real!(fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int) }
+}
+
+/// `getrusage`: of a virtual thread (`RUSAGE_THREAD`) the CPU time, all of it as the program's own,
+/// and how often it has been mounted.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
+    let result = match vthread::current() {
+        Some(core) if who == libc::RUSAGE_THREAD => own_usage(&core).map(|own| {
+            // SAFETY: room for it.
+            unsafe { usage.write(own) };
+            0
+        }),
+        // SAFETY: the kernel checks the place.
+        _ => unsafe { call!(libc::SYS_getrusage, who, usage) },
+    };
+    to_c(result) as c_int
+}
+
+/// Returns what the running virtual thread has used, as far as it is known.
+fn own_usage(core: &Core) -> Result<rusage, Errno> {
+    // SAFETY: numbers. The largest amount of memory is the process's, whoever asks.
+    let (mut own, mut process) = unsafe {
+        let own = MaybeUninit::<rusage>::zeroed().assume_init();
+        (own, own)
+    };
+    // SAFETY: room for the answer.
+    unsafe { call!(libc::SYS_getrusage, libc::RUSAGE_SELF, &raw mut process)? };
+    let time = time::timespec(cpu_time::own().unwrap_or(0));
+    own.ru_utime = libc::timeval {
+        tv_sec: time.tv_sec,
+        tv_usec: time.tv_nsec / 1000,
+    };
+    own.ru_maxrss = process.ru_maxrss;
+    own.ru_nvcsw = core.mounts().into();
+    Ok(own)
+}
+
+/// `pthread_getcpuclockid`. It does not have the time be counted: some programs call it of each
+/// thread that they make, and read none of the clocks.
+///
+/// # Safety
+/// As for libc's function of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
+    if !is_virtual(thread) {
+        // SAFETY: the caller's contract.
+        return unsafe {
+            real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int)
+        };
+    }
+    match id(thread) {
+        Ok(id) => {
+            // SAFETY: the caller's contract.
+            unsafe { clock.write(id as clockid_t) };
+            0
+        }
+        Err(e) => e.0,
+    }
+}
+
+/// Returns the id of a virtual thread.
+///
+/// # Errors
+/// `ESRCH`: it has ended.
+fn id(thread: pthread_t) -> SysResult {
+    let place = (thread as usize + tls::template().tid_offset) as *mut u32;
+    // SAFETY: the TCB of a slot, whose memory stays. Relaxed: complete in itself.
+    let id = unsafe { AtomicU32::from_ptr(place) }.load(Relaxed);
+    let has_ended = posix::find(thread).is_some_and(|record| record.has_ended());
+    match id != 0 && !has_ended {
+        true => Ok(id as usize),
+        false => Err(Errno(libc::ESRCH)),
+    }
+}
