@@ -4,7 +4,7 @@
 //! To a program, such a thread is one of libc's. It is [made](create) with attributes, has a
 //! [record] by which it is joined and detached, can be [cancelled](cancel), and the process ends
 //! [with the last](leaving) thread of the program. A thread that only the kernel can run, or that
-//! its creator or the user has [chosen](chosen), is a platform thread; the
+//! its creator or the user has [chosen], is a platform thread; the
 //! [account] says why at the end. [header] is what `pirn.h` declares.
 //!
 //! A Rust program that uses `pirn::thread` does not contain this crate. Its `pthread_create` makes

@@ -5,7 +5,7 @@
 //! resolvers of IFUNCs, `malloc`, and the callback of `dl_iterate_phdr`. If these park, other
 //! threads that want such a lock must park as well: each one that waited in libc would hold its
 //! carrier, and the owner may need that carrier to go on. So the linker locks by the functions of
-//! this file ([`linker_words`]), and functions in which libc itself takes the lock of loading wait
+//! this file (`linker_words`), and functions in which libc itself takes the lock of loading wait
 //! for it here first ([`dlfcn`](super::dlfcn)). The locks are libc's recursive mutexes: a virtual
 //! thread has an id of its own there.
 //!
