@@ -5,7 +5,7 @@ use crate::scope;
 use crate::thread::annotate;
 use pirn_libc::signals::urgent;
 use pirn_observe::diagnostics;
-use pirn_observe::events::{keeper, settings};
+use pirn_observe::events::{settings, trace_writer};
 use pirn_observe::{Hooks, Scope, StopSignal, debug_table, server};
 use pirn_rt::runtime::Runtime;
 use std::io;
@@ -150,7 +150,9 @@ fn scopes() -> Vec<Scope> {
 
 /// Keeps events from the start on.
 pub(crate) fn keep_events(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
-    keep.map_or(Ok(()), |keep| keeper::start_by_environment(runtime, keep))
+    keep.map_or(Ok(()), |keep| {
+        trace_writer::start_by_environment(runtime, keep)
+    })
 }
 
 /// Starts the diagnostics of a runtime that runs.

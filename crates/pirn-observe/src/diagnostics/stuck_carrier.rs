@@ -7,7 +7,7 @@
 use super::in_kernel;
 use super::report::Report;
 use super::settings::Trace;
-use crate::dump::caught::{self, Caught};
+use crate::dump::stop_for_read::{self, StoppedStack};
 use crate::findings::Kind;
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_rt::runtime::Runtime;
@@ -121,7 +121,7 @@ const PAUSE_NS: u64 = 2_000_000;
 /// The stack of the thread, as far as it is wanted.
 struct Stack {
     most: usize,
-    caught: Option<Caught>,
+    caught: Option<StoppedStack>,
 }
 
 impl Stack {
@@ -139,7 +139,7 @@ impl Stack {
             is_there() && !end.has_passed()
         };
         let caught = (most > 0)
-            .then(|| caught::stack_of(holder, again))
+            .then(|| stop_for_read::stack_of(holder, again))
             .flatten();
         Stack { most, caught }
     }

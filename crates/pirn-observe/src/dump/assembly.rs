@@ -1,7 +1,7 @@
 //! Putting a dump together: the different stacks and places, groups of threads that are alike,
 //! numbers.
 
-use super::since::Sights;
+use super::first_seen::FirstSeen;
 use super::stacks::Stacks;
 use super::walk::{Seen, Walker};
 use crate::waits::WallClock;
@@ -29,7 +29,7 @@ pub(super) struct Assembly<'a> {
     pub(super) totals: Totals,
     /// The threads that ran, by the numbers of their carriers.
     pub(super) mounted: HashMap<u32, u64>,
-    sights: &'a mut Sights,
+    sights: &'a mut FirstSeen,
     /// How many threads may be listed that are no examples; `None`: there are to be none.
     room: Option<usize>,
     /// The time of the dump, in nanoseconds since 1970.
@@ -42,7 +42,7 @@ pub(super) struct Assembly<'a> {
 
 impl<'a> Assembly<'a> {
     /// Returns an assembly without threads.
-    pub(super) fn new(sights: &'a mut Sights, room: Option<usize>, now: u64) -> Assembly<'a> {
+    pub(super) fn new(sights: &'a mut FirstSeen, room: Option<usize>, now: u64) -> Assembly<'a> {
         Assembly {
             stacks: Stacks::new(),
             places: Places::default(),

@@ -7,28 +7,28 @@
 //!   +------+------+------+           +---------------+           +-----------+
 //! ```
 //!
-//! Nobody is stopped: a dump is made of one truth per thread, each of its own moment. A thread that
-//! is parked is [claimed](walk) while it is looked at. Others are looked at again at the end. Who
-//! reads the dump gets it when nobody is claimed any more.
+//! The dump sees each thread at a moment of its own. It [claims](walk) a parked thread while it
+//! reads its stack, and looks at the other threads again at the end. The reader of the dump gets it
+//! when no thread is claimed any more.
 //!
 //! * [`walk`]: looking at one thread; [`running`]: at one that cannot be claimed. [`unwind`]: its
-//!   stack; [`modules`]: the unwind information; [`works_for`]: what it works for; [`ahead`]:
+//!   stack; [`modules`]: the unwind information; [`works_for`]: what it works for; [`prefetch`]:
 //!   fetching what is needed soon.
-//! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`since`]: since
-//!   when threads wait; [`process`]: what is not about threads. For what they wait:
+//! * [`assembly`]: putting the dump together; [`stacks`]: the different stacks; [`first_seen`]:
+//!   since when threads wait; [`process`]: what is not about threads. For what they wait:
 //!   [`waits`](super::waits).
-//! * [`caught`]: the stack of one thread that runs.
+//! * [`stop_for_read`]: the stack of one thread that runs.
 
-mod ahead;
 mod api;
+mod prefetch;
 
 mod assembly;
-pub mod caught;
+mod first_seen;
 mod modules;
 pub mod process;
 mod running;
-mod since;
 mod stacks;
+pub mod stop_for_read;
 mod unwind;
 mod walk;
 mod works_for;
@@ -38,15 +38,15 @@ pub use api::{Options, ThreadDump};
 use crate::findings::{self, Recent};
 use crate::metrics;
 use crate::waits::scopes;
-use ahead::Ahead;
 use assembly::Assembly;
+use first_seen::FirstSeen;
 use pirn_dump::{Dump, Finding, Totals};
 use pirn_rt::poison::locked;
 use pirn_rt::runtime;
 use pirn_rt::stack::Slot;
 use pirn_rt::stack::region;
 use pirn_rt::sys;
-use since::Sights;
+use prefetch::Prefetch;
 use std::sync::{Arc, Mutex};
 use walk::Walker;
 pub use works_for::ANNOTATION_WORDS;
@@ -73,7 +73,7 @@ const PAUSE_NS: u64 = 500_000;
 
 /// Makes a dump. Blocks the calling platform thread; one dump is made at a time.
 pub fn take(options: &Contents) -> Dump {
-    static SIGHTS: Mutex<Sights> = Mutex::new(Sights::new());
+    static SIGHTS: Mutex<FirstSeen> = Mutex::new(FirstSeen::new());
     if runtime::has_forked() {
         return Dump::default(); // Its threads are in the parent.
     }
@@ -125,13 +125,13 @@ fn walk_all(walker: &mut Walker, assembly: &mut Assembly<'_>) {
             }
         }
     };
-    let mut ahead = Ahead::new();
+    let mut prefetch = Prefetch::new();
     region::for_each_open(|slot| {
-        if let Some(due) = ahead.push(Some(slot)) {
+        if let Some(due) = prefetch.push(Some(slot)) {
             walk(due);
         }
     });
-    ahead.rest().for_each(walk);
+    prefetch.rest().for_each(walk);
     for look in 1..LOOKS {
         if busy.is_empty() {
             break;

@@ -10,7 +10,7 @@
 //!   `pirn events FILE` makes a trace of it. `PIRN_EVENTS` starts one from outside.
 
 use super::settings::{DEFAULT_BYTES, Keep};
-use super::{keeper, session};
+use super::{session, trace_writer};
 use pirn_rt::recorder::LEAST_BYTES;
 use pirn_rt::runtime;
 use std::io::{self, Write};
@@ -81,10 +81,10 @@ impl Recorder {
     /// not start.
     pub fn start(self) -> io::Result<()> {
         let runtime = runtime::ensure_started()?;
-        if keeper::is_by_environment() {
+        if trace_writer::is_by_environment() {
             return Ok(());
         }
-        keeper::start(runtime, self.keep)
+        trace_writer::start(runtime, self.keep)
     }
 }
 

@@ -1,12 +1,12 @@
 //! What tools may ask for. Each command only looks; none changes anything.
 //!
-//! A command runs on a platform thread of the door: it may allocate and take locks, as `std` does,
-//! but its table of descriptors is not the process's, so it cannot ask the kernel about those. It
-//! writes its answer to a client that may be slow: nothing that others wait for may be held
-//! meanwhile.
+//! A command runs on a platform thread of the server: it may allocate and take locks, as `std`
+//! does, but its table of descriptors is not the process's, so it cannot ask the kernel about the
+//! process's descriptors. It writes its answer to a client that may be slow, so it holds nothing
+//! that the program waits for.
 
+use super::budget::{self, Budget};
 use super::request::{Refusal, Request, VERSION};
-use super::room::{self, Room};
 use crate::dump;
 use crate::events::session;
 use crate::metrics;
@@ -108,10 +108,10 @@ fn version(_: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// `dump`: all virtual threads, in the form of the crate `pirn-dump`. With `threads=all` each is
 /// listed, or the first `max`; otherwise examples of each group.
 fn dump(request: &Request<'_>, out: &mut dyn Write) -> io::Result<()> {
-    dump_within(request, out, room::PATIENCE)
+    dump_within(request, out, budget::PATIENCE)
 }
 
-/// The same, with so much patience until there is room for it.
+/// The same, waiting up to `patience` for its memory.
 pub fn dump_within(
     request: &Request<'_>,
     out: &mut dyn Write,
@@ -127,11 +127,11 @@ pub fn dump_within(
         }
     };
     let listed = threads.map_or(0, |_| most.min(alive()));
-    let mut room = Room::take(listed.saturating_mul(BYTES_PER_THREAD), patience)?;
-    room.is_free()?;
+    let mut budget = Budget::take(listed.saturating_mul(BYTES_PER_THREAD), patience)?;
+    budget.is_free()?;
     let dump = dump::take(&dump::Contents { threads });
     if threads.is_some() {
-        room.resize(bytes(&dump));
+        budget.resize(bytes(&dump));
     }
     dump.write_to(out)
 }

@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_int};
 use core::mem::zeroed;
 use pirn_rt::sys::{Errno, SysResult, call, close_file};
 
-/// A descriptor in the table of the door's threads, closed at the end.
+/// A descriptor in the table of the server's threads, closed at the end.
 pub(super) struct Fd(pub(super) c_int);
 
 impl Drop for Fd {

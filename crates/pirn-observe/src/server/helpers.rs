@@ -1,4 +1,4 @@
-//! The platform threads of the door.
+//! The platform threads of the server.
 
 use pirn_rt::alloc;
 use pirn_rt::sanitizer::valgrind;

@@ -2,7 +2,7 @@
 
 use super::connection;
 use super::files::{self, Fd};
-use super::place::{self, Place};
+use super::socket_path::{self, SocketFile};
 use super::{Beginning, helpers, sockets};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pirn_rt::blocking::fds::other_table;
@@ -30,30 +30,30 @@ pub(super) enum Stay {
 static SERVED: AtomicUsize = AtomicUsize::new(0);
 
 /// One client is being served, until this is dropped.
-struct Seat(());
+struct Permit(());
 
-impl Seat {
+impl Permit {
     /// Takes one if there is any left.
-    fn take() -> Option<Seat> {
+    fn take() -> Option<Permit> {
         // Relaxed, here and below: only the number counts.
         let more = |served: usize| (served < CLIENTS).then_some(served + 1);
         SERVED.fetch_update(Relaxed, Relaxed, more).ok()?;
-        Some(Seat(()))
+        Some(Permit(()))
     }
 
     /// Takes one that is left within a moment: most clients stay for less.
-    fn take_soon() -> Option<Seat> {
+    fn take_soon() -> Option<Permit> {
         const LOOKS: u32 = 50;
         (0..LOOKS).find_map(|look| {
             if look > 0 {
                 sys::nap(PAUSE_NS / u64::from(LOOKS));
             }
-            Seat::take()
+            Permit::take()
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
         SERVED.fetch_sub(1, Relaxed);
     }
@@ -69,7 +69,7 @@ pub(super) fn run(stay: Stay, beginning: Beginning) {
         return complain(&format!("no table of descriptors of its own: {error}"));
     }
     loop {
-        let taken = place::take();
+        let taken = socket_path::take();
         drop(beginning.take());
         match taken {
             Ok(Some(place)) => serve(place, stay),
@@ -113,7 +113,7 @@ fn have_own_table(runtime: &Runtime) -> Result<(), Errno> {
 }
 
 /// Serves clients as long as the place is current, and wanted.
-fn serve(place: Place, stay: Stay) {
+fn serve(place: SocketFile, stay: Stay) {
     let mut quiet = true;
     loop {
         if sockets::is_readable_within(&place.socket, LOOK_NS) {
@@ -125,7 +125,7 @@ fn serve(place: Place, stay: Stay) {
             quiet = false;
             continue;
         }
-        let idle = quiet && SERVED.load(Relaxed) == 0; // Relaxed: as in `Seat`.
+        let idle = quiet && SERVED.load(Relaxed) == 0; // Relaxed: as in `Permit`.
         if !place.is_current() || (idle && stay == Stay::WhileWanted) {
             return place.leave();
         }
@@ -144,7 +144,7 @@ fn admit(client: Fd) {
     if let Err(reason) = may_ask(peer.uid) {
         return connection::refuse(&client, &reason);
     }
-    let Some(seat) = Seat::take_soon() else {
+    let Some(permit) = Permit::take_soon() else {
         let reason = format!("{CLIENTS} clients are being served already");
         return connection::refuse(&client, &reason);
     };
@@ -154,8 +154,8 @@ fn admit(client: Fd) {
         other_table::join();
         let client = Fd(number);
         connection::serve(&client);
-        // The client may come again as soon as it hears that this is over: then there is a seat.
-        drop(seat);
+        // The client may come again as soon as it hears that this is over: then there is a permit.
+        drop(permit);
         drop(client);
     });
     if started.is_err() {

@@ -1,4 +1,4 @@
-//! The way in: how tools ask a running process, and who may.
+//! The inspection server: how tools ask a running process, and which may.
 //!
 //! ```text
 //!   tool (`pirn dump PID`)             process
@@ -12,40 +12,40 @@
 //!   one line: what it wants        ->  worker: the command's answer, then it hangs up
 //! ```
 //!
-//! A process need not prepare for it, and hardly pays for it: until somebody asks there are one
-//! thread that sleeps (the [`starter`], which has the reasons), no descriptor and no file. The
-//! listener of a process that did not ask for one ends when nobody has come for a while.
+//! A process need not prepare for it, and hardly pays for it: until a tool asks there is one thread
+//! that sleeps (the [`starter`], which has the reasons), no descriptor and no file. A listener that
+//! a tool has asked for ends when no client has come for a while.
 //!
-//! **The door's threads have a table of descriptors of their own** (`CLOSE_RANGE_UNSHARE`). So they
-//! work when the process has run out of descriptors; nothing is inherited by the process's
-//! children, by `fork` or by `exec`; a program that closes all that it finds does not close the
-//! socket; and the numbers that the program gets are the same as without tools.
+//! **The server's threads have a table of descriptors of their own** (`CLOSE_RANGE_UNSHARE`). So
+//! they work when the process has run out of descriptors; the process's children inherit nothing,
+//! by `fork` or by `exec`; a program that closes all descriptors does not close the socket; and the
+//! program gets the same numbers as without tools.
 //!
 //! **Who may ask**: processes of the same user and of root, by the kernel's word (`SO_PEERCRED`);
 //! only root where the process is not dumpable, which has changed its user, or keeps secrets. The
-//! socket is in a folder that only its owner may enter ([`place`]). A program with privileges that
-//! its user lacks (setuid) does not listen.
+//! socket is in a folder that only its owner may enter ([`socket_path`]). A program with privileges
+//! that its user lacks (setuid) does not listen.
 //!
-//! **Nobody is held up**: each client has a worker, a platform thread that all signals are blocked
-//! on; there are [`CLIENTS`](listener::CLIENTS) at most. A request has to come soon, a client that
-//! does not read is dropped, and answers have a time limit, unless they are streams. Large answers
-//! have a limit of memory together (`room`).
+//! **No thread of the program waits**: each client has a worker, a platform thread with all signals
+//! blocked; there are [`CLIENTS`](listener::CLIENTS) at most. A request has to come soon, a client
+//! that does not read is dropped, and answers have a time limit, unless they are streams. Large
+//! answers share a memory [`budget`].
 //!
-//! * [`listener`]: the listening thread. [`place`]: the folder and the socket in it.
+//! * [`listener`]: the listening thread. [`socket_path`]: the folder and the socket in it.
 //!   [`connection`]: one client. [`commands`]: what one may ask for. [`request`]: its line.
 //! * [`files`], [`sockets`]: system calls. [`helpers`]: platform threads; [`starter`]: the one that
 //!   starts them. [`quit`]: the dump that `SIGQUIT` asks for.
 
+pub mod budget;
 pub mod commands;
 mod connection;
 mod files;
 mod helpers;
 mod listener;
 mod metrics;
-pub(super) mod place;
 mod quit;
 pub mod request;
-pub mod room;
+pub(super) mod socket_path;
 mod sockets;
 mod starter;
 
@@ -79,7 +79,7 @@ pub fn allow(setting: Option<bool>) -> bool {
 pub unsafe fn after_fork() {
     BEGINS.store(false, Relaxed); // Relaxed: there is one thread of ours.
     // SAFETY: the caller's contract.
-    unsafe { place::after_fork() };
+    unsafe { socket_path::after_fork() };
 }
 
 /// Listens until the process ends, if that is allowed.

@@ -1,5 +1,5 @@
 //! The starter: a thread that sleeps from the start of the runtime on, until a signal handler
-//! [wants](errands::want) something. It starts the door's other threads, and the one that writes
+//! [wants](errands::want) something. It starts the server's other threads, and the one that writes
 //! the dump for `SIGQUIT`.
 //!
 //! **The monitor must not start a thread.** To start one takes memory of `malloc` (`std`'s

@@ -1,6 +1,6 @@
 //! What is at the ends of a descriptor: a socket's addresses, a file's path.
 //!
-//! The thread that makes a dump may have a table of descriptors of its own, as the door's threads
+//! The thread that makes a dump may have a table of descriptors of its own, as the server's threads
 //! do. `/proc/self` is the program's table, `/proc/thread-self` the caller's; a socket that is not
 //! the same in both is copied into the caller's before it is asked for its addresses.
 

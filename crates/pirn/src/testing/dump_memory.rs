@@ -1,6 +1,6 @@
+use pirn_observe::server::budget::{Budget, MOST_BYTES};
 use pirn_observe::server::commands::dump_within;
 use pirn_observe::server::request::Request;
-use pirn_observe::server::room::{MOST_BYTES, Room};
 use std::time::Duration;
 
 #[test]
@@ -12,7 +12,7 @@ fn a_dump_of_all_threads_needs_room_and_one_of_groups_does_not() {
         dump_within(&request, &mut answer, Duration::ZERO).map(|()| answer)
     };
     // No other test asks for dumps here.
-    let others = Room::take(MOST_BYTES, Duration::ZERO).ok().unwrap();
+    let others = Budget::take(MOST_BYTES, Duration::ZERO).ok().unwrap();
     let refused = dump(b"pirn 1 dump threads=all").unwrap_err().to_string();
     assert!(
         refused.starts_with("busy: dumps that are under way have 256 MiB"),

@@ -1,14 +1,12 @@
-//! Room for large answers: how much memory those that are being made or sent may have together.
+//! The memory budget of large answers: how much all answers may have together.
 //!
-//! A dump that lists a million threads is made at once, so that nobody waits for its client, and
-//! takes some 200 MB until that has read it, up to a minute. Each answer therefore says how much
-//! it may need before it is made, and how much it has when it is. An answer that is larger than all
-//! the room there is gets it when no other has any.
+//! A dump that lists a million threads is made at once, and takes some 200 MB until its client has
+//! read it, up to a minute. So each answer reserves what it may need before it is made, and then
+//! keeps what it has. An answer larger than the whole budget gets it when no other answer has any.
 //!
-//! A process whose memory is short must not end because somebody looks at it: an allocation that
-//! fails would abort it. So the allocator is asked beforehand for all that an answer may take. What
-//! is taken meanwhile by the program's other threads, and what a cgroup will not let be touched, it
-//! does not know.
+//! A tool must not end a process whose memory is short: an allocation that fails would abort it. So
+//! the allocator is asked beforehand for all that an answer may take. It does not know what the
+//! program's other threads take meanwhile, nor what a cgroup refuses.
 
 use super::request::Refusal;
 use pirn_rt::alloc;
@@ -20,12 +18,12 @@ use std::time::Duration;
 
 /// The bytes of all answers together, unless one alone is larger.
 pub const MOST_BYTES: u64 = 256 << 20;
-/// How long an answer waits until there is room. A client waits for longer.
+/// How long an answer waits for its part. A client waits for longer.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two looks.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// The room that answers have at the moment.
+/// The memory that answers have at the moment.
 static TAKEN: Taken = Taken(Mutex::new(0));
 
 /// Bytes.
@@ -36,48 +34,48 @@ impl Taken {
         locked(&self.0)
     }
 
-    /// Takes room, if there is any.
+    /// Reserves memory, if enough is left.
     ///
     /// # Errors
     /// What others have.
-    fn take(&'static self, bytes: u64) -> Result<Room, u64> {
+    fn take(&'static self, bytes: u64) -> Result<Budget, u64> {
         let mut sum = self.lock();
         let fits = bytes == 0 || *sum == 0 || sum.saturating_add(bytes) <= MOST_BYTES;
         if !fits {
             return Err(*sum);
         }
         *sum = sum.saturating_add(bytes);
-        Ok(Room { taken: self, bytes })
+        Ok(Budget { taken: self, bytes })
     }
 }
 
-/// Room for an answer, until this is dropped.
-pub struct Room {
+/// Budget for an answer, until this is dropped.
+pub struct Budget {
     taken: &'static Taken,
     bytes: u64,
 }
 
-impl Room {
-    /// Takes room for an answer of this size, as soon as there is any.
+impl Budget {
+    /// Reserves memory for an answer of this size, as soon as enough is left.
     ///
     /// # Errors
     /// There was none for the whole time: what to tell the client.
-    pub fn take(bytes: u64, patience: Duration) -> Result<Room, Refusal> {
-        Room::take_of(&TAKEN, bytes, patience)
+    pub fn take(bytes: u64, patience: Duration) -> Result<Budget, Refusal> {
+        Budget::take_of(&TAKEN, bytes, patience)
     }
 
-    fn take_of(taken: &'static Taken, bytes: u64, patience: Duration) -> Result<Room, Refusal> {
+    fn take_of(taken: &'static Taken, bytes: u64, patience: Duration) -> Result<Budget, Refusal> {
         let deadline = Deadline::after(patience);
         loop {
             match taken.take(bytes) {
-                Ok(room) => return Ok(room),
+                Ok(budget) => return Ok(budget),
                 Err(sum) if deadline.has_passed() => return Err(busy(sum, bytes)),
                 Err(_) => sys::nap(PAUSE_NS),
             }
         }
     }
 
-    /// Makes sure that the process can have this room, and what is needed beside it.
+    /// Makes sure that the process can allocate it, and what is needed beside it.
     ///
     /// # Errors
     /// It cannot: what to tell the client.
@@ -97,7 +95,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Budget {
     fn drop(&mut self) {
         *self.taken.lock() -= self.bytes;
     }

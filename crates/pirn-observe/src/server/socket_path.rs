@@ -30,7 +30,7 @@ use std::ffi::CString;
 const FOLDER: c_int = libc::O_RDONLY | libc::O_DIRECTORY;
 
 /// The socket, and where it is.
-pub(super) struct Place {
+pub(super) struct SocketFile {
     pub(super) socket: Fd,
     folder: Fd,
     name: CString,
@@ -55,7 +55,7 @@ pub(super) unsafe fn after_fork() {
 ///
 /// # Errors
 /// Why there is no place for it, in words.
-pub(super) fn take() -> Result<Option<Place>, String> {
+pub(super) fn take() -> Result<Option<SocketFile>, String> {
     let (pid, user) = identity();
     let start = own_start().ok_or("the kernel does not say when it began")?;
     let name = CString::new(format!("{pid}-{start}.sock")).unwrap_or_default();
@@ -75,7 +75,11 @@ fn identity() -> (libc::pid_t, libc::uid_t) {
     unsafe { (libc::getpid(), libc::geteuid()) }
 }
 
-fn take_in(candidate: &Candidate, name: &CStr, user: libc::uid_t) -> Result<Option<Place>, String> {
+fn take_in(
+    candidate: &Candidate,
+    name: &CStr,
+    user: libc::uid_t,
+) -> Result<Option<SocketFile>, String> {
     let folder = open_folder(candidate, user)?;
     remove_stale(&folder, name);
     let said = |e: Errno| e.to_string();
@@ -84,7 +88,7 @@ fn take_in(candidate: &Candidate, name: &CStr, user: libc::uid_t) -> Result<Opti
             Ok(socket) => {
                 let inode = files::attributes_of(&folder, name).map_err(said)?.st_ino;
                 remove_at_exit(candidate, name);
-                return Ok(Some(Place {
+                return Ok(Some(SocketFile {
                     socket,
                     folder,
                     name: name.to_owned(),
@@ -104,7 +108,7 @@ fn take_in(candidate: &Candidate, name: &CStr, user: libc::uid_t) -> Result<Opti
     Err("somebody takes the name again and again".into())
 }
 
-impl Place {
+impl SocketFile {
     /// Returns whether the file is still there, and the process still belongs to the same user.
     pub(super) fn is_current(&self) -> bool {
         let there = files::attributes_of(&self.folder, &self.name);

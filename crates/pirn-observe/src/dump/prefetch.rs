@@ -15,15 +15,15 @@ use pirn_rt::vthread::table;
 const AHEAD: usize = 16;
 
 /// The slots that are to be walked next, in a ring.
-pub(super) struct Ahead {
+pub(super) struct Prefetch {
     ring: [Option<Slot>; AHEAD],
     /// The place of the oldest, where the next one goes.
     place: usize,
 }
 
-impl Ahead {
-    pub(super) const fn new() -> Ahead {
-        Ahead {
+impl Prefetch {
+    pub(super) const fn new() -> Prefetch {
+        Prefetch {
             ring: [None; AHEAD],
             place: 0,
         }
@@ -55,13 +55,13 @@ mod tests {
     #[test]
     fn each_slot_comes_out_once_and_in_order() {
         for count in [0, 1, AHEAD as u32, 100] {
-            let mut ahead = Ahead::new();
+            let mut prefetch = Prefetch::new();
             let slots = (0..count).map(|number| Slot((1 << 25) + number));
             let mut out: Vec<Slot> = slots
                 .clone()
-                .filter_map(|it| ahead.push(Some(it)))
+                .filter_map(|it| prefetch.push(Some(it)))
                 .collect();
-            out.extend(ahead.rest());
+            out.extend(prefetch.rest());
             assert!(out.into_iter().eq(slots));
         }
     }

@@ -1,6 +1,6 @@
-//! Since when a thread has not moved. Nobody looks at a clock when a thread parks: its mounts are
-//! counted, and whoever makes a dump notes when it first saw a count. So a second dump knows who
-//! has been waiting since the first.
+//! Since when a thread has not moved. A park reads no clock: the thread's mounts are counted, and a
+//! dump notes when it first saw a count. So a second dump knows which threads have waited since the
+//! first.
 
 use pirn_rt::stack::Slot;
 use pirn_rt::stack::region::MAX_SLOTS;
@@ -18,16 +18,16 @@ struct Sight {
 }
 
 /// See the module's documentation.
-pub(super) struct Sights {
+pub(super) struct FirstSeen {
     /// For each region, if a thread was seen there, its slots.
     regions: Vec<Box<[Sight]>>,
     /// The time of the first dump, in nanoseconds since 1970.
     first: u64,
 }
 
-impl Sights {
-    pub(super) const fn new() -> Sights {
-        Sights {
+impl FirstSeen {
+    pub(super) const fn new() -> FirstSeen {
+        FirstSeen {
             regions: Vec::new(),
             first: 0,
         }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn who_moves_or_ends_is_seen_anew() {
         const START: u64 = 1_700_000_000_000_000_000;
-        let mut sights = Sights::new();
+        let mut sights = FirstSeen::new();
         let slot = Slot(3 << 12 | 5);
         assert_eq!(sights.note(slot, 7, 1, START), START);
         let later = START + 10 * UNIT_NS;

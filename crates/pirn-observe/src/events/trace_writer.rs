@@ -1,8 +1,8 @@
 //! Keeping the last events all the time, and writing them to a file when a rule says so.
 //!
-//! The keeper is a platform thread. It ends the clock's batches every millisecond while there are
-//! switches, and looks whether a rule has been met. It writes one file per [`PAUSE_NS`] at most,
-//! and [`MOST_FILES`] in the life of a process.
+//! The trace writer is a platform thread. It ends the clock's batches every millisecond while there
+//! are switches, and looks whether a rule has been met. It writes one file per [`PAUSE_NS`] at
+//! most, and [`MOST_FILES`] in the life of a process.
 
 use super::session::{kept, switch_on};
 use super::settings::{Keep, Rules};
@@ -28,7 +28,7 @@ const PAUSE_NS: u64 = 60_000_000_000;
 /// The most files that a process writes by itself.
 const MOST_FILES: u32 = 16;
 
-/// Whether there is a keeper.
+/// Whether there is a trace writer.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 /// Whether the environment has decided that.
 static BY_ENVIRONMENT: AtomicBool = AtomicBool::new(false);
@@ -73,7 +73,7 @@ pub fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
         wanted.fold(0, |all, (_, rule)| all | rule),
         limit(&keep.rules),
     );
-    let keeper = Keeper {
+    let writer = TraceWriter {
         runtime,
         watch: Watch::new(runtime),
         keep,
@@ -81,7 +81,7 @@ pub fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
         last: 0,
         _user: user,
     };
-    start_helper("pirn-recorder", 256 << 10, || keeper.run())
+    start_helper("pirn-recorder", 256 << 10, || writer.run())
 }
 
 /// Returns the latency above which the rule is met, in ticks of the recorder's clock.
@@ -99,7 +99,7 @@ fn limit(rules: &Rules) -> u64 {
     (nanos * passed / (sys::now() - begin) as f64) as u64
 }
 
-struct Keeper {
+struct TraceWriter {
     runtime: &'static Runtime,
     keep: Keep,
     watch: Watch,
@@ -110,7 +110,7 @@ struct Keeper {
     _user: User,
 }
 
-impl Keeper {
+impl TraceWriter {
     fn run(mut self) {
         let (mut switches, mut still) = (0, 0);
         loop {

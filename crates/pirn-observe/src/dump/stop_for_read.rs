@@ -8,7 +8,7 @@ use pirn_dump::{Dump, Names, Symbols};
 use std::io::{self, Write};
 
 /// The stack of a thread at one moment.
-pub struct Caught {
+pub struct StoppedStack {
     /// A dump with this stack and nothing else.
     dump: Dump,
 }
@@ -16,7 +16,7 @@ pub struct Caught {
 /// Returns the stack of the virtual thread that is mounted on this platform thread, which is not
 /// the calling one, if it can be read. Takes some milliseconds, and stops the thread for some
 /// microseconds. If that fails, `again` says whether it is tried once more.
-pub fn stack_of(platform: u32, again: impl Fn() -> bool) -> Option<Caught> {
+pub fn stack_of(platform: u32, again: impl Fn() -> bool) -> Option<StoppedStack> {
     let mut walker = Walker::new();
     while walker.stop(platform).and_then(Stopped::thread).is_none() {
         if !again() {
@@ -25,7 +25,7 @@ pub fn stack_of(platform: u32, again: impl Fn() -> bool) -> Option<Caught> {
     }
     let mut stacks = Stacks::new();
     stacks.number_as_it_is(&mut walker.frames, true, &walker.unwinder);
-    Some(Caught {
+    Some(StoppedStack {
         dump: Dump {
             modules: process::modules(&walker.unwinder.modules),
             stacks: stacks.all,
@@ -34,7 +34,7 @@ pub fn stack_of(platform: u32, again: impl Fn() -> bool) -> Option<Caught> {
     })
 }
 
-impl Caught {
+impl StoppedStack {
     /// Writes at most `most` frames, one per line, innermost first, indented by `indent`. They have
     /// names if the program's files are there, and are addresses in modules otherwise.
     ///
