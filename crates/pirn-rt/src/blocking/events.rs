@@ -3,7 +3,7 @@
 use crate::blocking::fds::{epoll, review};
 use crate::blocking::parking_lot;
 use crate::runtime::Runtime;
-use crate::sched;
+use crate::sched::{self, Holder};
 use crate::time::Deadline;
 use crate::vthread::magazines;
 
@@ -65,9 +65,9 @@ impl Runtime {
     /// Gives back the memory of unused stacks and cells, until threads become runnable. Called by
     /// carriers that have nothing else to do.
     fn trim(&self) {
-        // SAFETY: nobody holds an idle processor, nor can while it is passed to this.
+        // SAFETY: no thread holds an idle processor, or can acquire it while it is passed to this.
         self.idle
-            .for_each(|processor| unsafe { processor.give_back_slots() });
+            .for_each(|processor| unsafe { Holder::new(processor) }.give_back_slots());
         while self.injector.len() == 0 && self.stacks.trim() {}
         if self.injector.len() == 0 {
             magazines::trim();

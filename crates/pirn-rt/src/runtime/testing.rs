@@ -1,6 +1,8 @@
 //! Runtimes and threads for unit tests.
 
 use super::{Runtime, RuntimeSettings, ensure_started};
+#[cfg(test)]
+use crate::sched::Acquired;
 use crate::stack::SizeClass;
 use crate::vthread::record::Attributes;
 use crate::vthread::{ClosureBody, Ready, ThreadRef};
@@ -39,6 +41,13 @@ pub fn ready<T: Send>(
         place: core::panic::Location::caller(),
     };
     ClosureBody::allocate(attributes, f).unwrap()
+}
+
+/// Holds the first processor of a runtime without carriers.
+#[cfg(test)]
+pub(crate) fn hold(runtime: &'static Runtime) -> Acquired {
+    // SAFETY: there is no carrier, and the tests call this once at a time.
+    unsafe { Acquired::new(&runtime.processors.used()[0]) }
 }
 
 #[cfg(test)]

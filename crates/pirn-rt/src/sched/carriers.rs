@@ -1,7 +1,7 @@
 //! The carriers: platform threads that hold a processor and run the threads in its queue.
 
 use super::spare::Spare;
-use super::{Processor, preempt};
+use super::{Acquired, Holder, Processor, preempt};
 use crate::panic;
 use crate::recorder::kinds;
 use crate::runtime::Runtime;
@@ -24,9 +24,8 @@ fn run(processor: &'static Processor) {
     signals::block_others_but_raised();
     sys::unblock_signal(preempt::SIGNAL);
     let carrier = Carrier::new(processor.index as u32, runtime);
-    carrier.set_processor(Some(processor));
-    // SAFETY: the processor was made, or added, for this carrier.
-    unsafe { processor.held_here() };
+    // SAFETY: the processor was made, or added, for this carrier, and was never on the idle list.
+    carrier.hold(unsafe { Acquired::new(processor) });
     // If a carrier ended, its threads would wait for ever without a message.
     let run = || {
         carrier.enter(runtime, || {
@@ -47,19 +46,16 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
     let mut searching = false;
     loop {
         if let Some(processor) = carrier.processor() {
-            // SAFETY: this carrier holds it.
-            if unsafe { processor.turn.take_preempted() } {
+            if processor.take_preempted() {
                 preempt::look_around(runtime, carrier);
             }
             if let Some(spare) = &processor.spare {
-                // SAFETY: this carrier holds it.
-                match unsafe { stand_in(runtime, processor, spare) } {
+                match stand_in(runtime, processor, spare) {
                     Some(thread) => return thread,
                     None => continue,
                 }
             }
-            // SAFETY: this carrier holds it.
-            let found = unsafe { processor.look() }.or_else(|| {
+            let found = processor.look().or_else(|| {
                 let idle = &runtime.idle;
                 searching = searching
                     || idle.take_request()
@@ -67,8 +63,7 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
                 if !searching {
                     return None;
                 }
-                // SAFETY: as above.
-                unsafe { processor.search() }
+                processor.search()
             });
             if searching {
                 searching = false;
@@ -77,11 +72,12 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
             if let Some(thread) = found {
                 return thread;
             }
-            // SAFETY: as above.
-            unsafe { processor.prepare() };
-            carrier.set_processor(None);
-            if runtime.release_processor(processor) {
-                carrier.set_processor(runtime.acquire_processor());
+            processor.prepare();
+            // SAFETY: `processor` is not used below.
+            if unsafe { carrier.let_go() }.is_some_and(|it| runtime.release_processor(it)) {
+                if let Some(acquired) = runtime.acquire_processor() {
+                    carrier.hold(acquired);
+                }
                 continue;
             }
         }
@@ -104,42 +100,31 @@ fn sleep(runtime: &Runtime, carrier: &Carrier) -> bool {
         taken = runtime.acquire_processor();
         let urgent = taken.is_none() || runtime.turns.any();
         carrier.set_urgent(urgent);
-        if !urgent {
-            carrier.set_processor(taken);
+        if !urgent && let Some(acquired) = taken.take() {
+            carrier.hold(acquired);
         }
     });
     carrier.set_urgent(false);
-    carrier.set_processor(taken);
+    if let Some(acquired) = taken {
+        carrier.hold(acquired);
+    }
     // A carrier without a processor cannot search. The carrier that took the last processor takes
     // up the request when it runs out of work.
     carrier.processor().is_some() && runtime.idle.take_request()
 }
 
 /// Looks once for a thread with a spare processor, and rests if there is none.
-///
-/// # Safety
-/// The caller's carrier holds `processor`, whose state as a spare one is `spare`.
-unsafe fn stand_in(
-    runtime: &'static Runtime,
-    processor: &'static Processor,
-    spare: &Spare,
-) -> Option<Ready> {
+fn stand_in(runtime: &'static Runtime, processor: Holder<'_>, spare: &Spare) -> Option<Ready> {
     let leaving = spare.is_leaving();
     // This look may take a kick from a sleeper, and the kick may have asked for a search: then this
     // is the search.
     let searching = !leaving && runtime.idle.take_request();
-    let found = if leaving {
-        None
-    } else {
-        // SAFETY: the caller's contract.
-        unsafe { processor.look() }
-    };
+    let found = (!leaving).then(|| processor.look()).flatten();
     if searching {
         runtime.stop_searching(found.is_some());
     }
     if found.is_none() {
-        // SAFETY: the caller's contract.
-        unsafe { processor.empty() };
+        processor.empty();
         // The sleepers were not told of anything that happened here. If there are none, the monitor
         // is awake.
         if runtime.idle.work_in_sight(|| runtime.work_in_queues()) {
@@ -153,8 +138,7 @@ unsafe fn stand_in(
         // computes: with events always there, the monitor woke 8,000 times per second to ask it.
         processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
         spare.rest(&runtime.spares_in_use);
-        // SAFETY: the processor is this carrier's again.
-        unsafe { processor.held_here() };
+        processor.note();
     }
     found
 }

@@ -1,7 +1,7 @@
 //! Running threads on platform threads that are not the scheduler's carriers: for a scheduler of
 //! the program, or while a platform thread waits for the thread.
 
-use super::{Processor, os_thread};
+use super::{Holder, os_thread};
 use crate::panic;
 use crate::sys;
 use crate::vthread::Dispatch;
@@ -56,7 +56,7 @@ pub unsafe fn mount_here(thread: Ready) {
 ///
 /// # Safety
 /// As for [`mount_here`].
-unsafe fn mount_on_this(thread: Ready, processor: Option<&'static Processor>) {
+unsafe fn mount_on_this(thread: Ready, processor: Option<Holder<'_>>) {
     thread_local! {
         // Boxed: these bytes are in the page of each virtual thread, too.
         static CARRIER: OnceCell<Box<Carrier>> = const { OnceCell::new() };
@@ -118,7 +118,7 @@ pub fn lend(thread: &Core) {
     };
     if let Some(thread) = runtime.injector.take_first(thread) {
         // SAFETY: the caller is a platform thread.
-        unsafe { mount_on_this(thread, Some(processor)) };
+        unsafe { mount_on_this(thread, Some(processor.holder())) };
     }
     runtime.give_back_processor(processor);
 }

@@ -49,6 +49,7 @@ pub(crate) mod turns;
 pub use elsewhere::{abandon, carrier_name, keep_platform_threads, lend, mount_here};
 pub(crate) use preempt::put_aside;
 pub use processor::Processor;
+pub(crate) use processor::{Acquired, Holder};
 
 use crate::mark::{self, Raised};
 use crate::recorder;
@@ -148,22 +149,21 @@ impl Runtime {
     }
 
     /// Takes an idle processor for the calling platform thread.
-    fn acquire_processor(&self) -> Option<&'static Processor> {
-        let processor = self.idle.acquire()?;
-        // SAFETY: off the list, so the caller's.
-        unsafe { processor.held_here() };
+    fn acquire_processor(&self) -> Option<Acquired> {
+        // SAFETY: off the idle list, so this platform thread's alone.
+        let processor = unsafe { Acquired::new(self.idle.acquire()?) };
         self.doze.stir();
         Some(processor)
     }
 
     /// Puts a processor on the idle list. Returns whether there is work after all.
-    fn release_processor(&self, processor: &'static Processor) -> bool {
-        processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
+    fn release_processor(&self, processor: Acquired) -> bool {
+        let processor = processor.end();
         self.idle.release(processor, || self.work_in_queues())
     }
 
     /// Puts a borrowed processor back; the caller is not going to look for work.
-    fn give_back_processor(&self, processor: &'static Processor) {
+    fn give_back_processor(&self, processor: Acquired) {
         if self.release_processor(processor) {
             if self.idle.is_requested() {
                 self.poller.kick(); // The request may have woken a carrier that found no processor.
@@ -213,10 +213,7 @@ impl Runtime {
     pub fn reserve_stack(&self, class: SizeClass) -> Result<(), Shortage> {
         let mark = Raised::new();
         match vthread::carrier(&mark).and_then(|c| c.processor()) {
-            // SAFETY: our carrier holds the processor.
-            Some(processor) if class == self.settings.default_class => unsafe {
-                processor.reserve()
-            },
+            Some(processor) if class == self.settings.default_class => processor.reserve(),
             _ => self.stacks.reserve(class, 1),
         }
     }
@@ -266,7 +263,7 @@ pub(crate) fn enqueue_posted(thread: Ready) {
 /// Puts a thread that gives way into the queue of the processor that the caller holds, or hands it
 /// to the scheduler that it has.
 #[inline]
-pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
+pub(crate) fn enqueue(processor: Option<Holder<'_>>, thread: Ready) {
     enqueue_because(processor, thread, Cause::Yield);
 }
 
@@ -275,20 +272,19 @@ pub(crate) fn enqueue(processor: Option<&'static Processor>, thread: Ready) {
 /// Rare, and never inlined, so that what calls it at each switch is.
 #[cold]
 #[inline(never)]
-pub(crate) fn enqueue_woken(processor: Option<&'static Processor>, thread: Ready) {
+pub(crate) fn enqueue_woken(processor: Option<Holder<'_>>, thread: Ready) {
     enqueue_because(processor, thread, Cause::Wake);
 }
 
 #[inline(always)]
-fn enqueue_because(processor: Option<&'static Processor>, thread: Ready, cause: Cause) {
+fn enqueue_because(processor: Option<Holder<'_>>, thread: Ready, cause: Cause) {
     thread.core().set_phase(Phase::Runnable);
     match processor {
         Some(processor) if thread.core().is_queued_in(processor.runtime()) => {
             if processor.counters().runnable(cause) {
                 time(&thread);
             }
-            // SAFETY: our carrier holds the processor.
-            let len = unsafe { processor.enqueue(thread) };
+            let len = processor.enqueue(thread);
             let runtime = processor.runtime();
             match len {
                 0 | 1 => {}
@@ -303,7 +299,7 @@ fn enqueue_because(processor: Option<&'static Processor>, thread: Ready, cause: 
 /// Runs a thread that has been woken in place of the running one, which goes to the back of its
 /// queue. The caller's carrier holds `processor`, and the mark is up.
 #[cold]
-pub(crate) fn run_in_place(processor: &Processor, running: Current, woken: Ready) {
+pub(crate) fn run_in_place(processor: Holder<'_>, running: Current, woken: Ready) {
     if processor.counters().runnable(Cause::Wake) {
         time(&woken);
     }

@@ -181,8 +181,7 @@ pub(crate) fn put_aside(carrier: &Carrier, thread: Ready) {
             elapsed = sys::now().saturating_sub(since);
             over = reason == super::turn::Reason::Slice;
         }
-        // SAFETY: the running carrier's, or lent to it.
-        unsafe { processor.turn.set_preempted() };
+        processor.set_preempted();
         processor.counters().preempted.add(1);
     }
     runtime.turns.put_aside(thread, elapsed, computes, over);

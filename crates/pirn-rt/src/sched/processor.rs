@@ -1,8 +1,9 @@
 //! A processor: the right to run virtual threads, and the state that goes with it.
 //!
 //! There are as many processors as the parallelism asked for; a carrier runs virtual threads only
-//! while it holds one. Only its holder touches what a processor owns, except the run queue (others
-//! steal from it) and the counters that others read.
+//! while it holds one. A platform thread that acquires a processor gets an [`Acquired`], which its
+//! carrier keeps and gives back with the processor. Only the holder uses the processor's cells: all
+//! functions that do are [`Holder`]'s. Other threads steal from the run queue, and read counters.
 
 use super::counters::{Counters, Mounts};
 use super::local_queue::{LocalQueue, RingSlot};
@@ -21,6 +22,8 @@ use crate::vthread::identity::Ids;
 use crate::vthread::magazines::Magazines;
 use crate::vthread::{Core, Ready};
 use core::cell::{Cell, UnsafeCell};
+use core::marker::PhantomData;
+use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -40,7 +43,7 @@ const RESERVATIONS: u32 = 64;
 
 /// See the module's documentation.
 pub struct Processor {
-    /// Its place among the processors.
+    /// Its index among the processors.
     pub index: usize,
     runtime: NonNull<Runtime>,
     /// The queue owns the right to run the threads in it.
@@ -56,15 +59,17 @@ pub struct Processor {
     reservations: Cell<u32>,
     /// The time at which its holder last looked for events during maintenance.
     looked: Cell<u64>,
-    /// The urgent threads that it has taken since it last looked for others.
+    /// The urgent threads that the holder has taken since it last looked for others.
     pub(super) urgent_in_a_row: Cell<u32>,
-    /// When threads last gave way here to some that may have waited for events, in coarse time, and
-    /// how often.
+    /// The coarse time at which threads last gave way here to others that may have waited for
+    /// events, and how often they did.
     gave_way: Cell<(u64, u32)>,
     /// The next thread to run, if it has been taken off the queue already.
     next: Cell<Option<Ready>>,
-    /// The platform thread that holds it, for the monitor to look at; 0 while it is on the idle
-    /// list.
+    /// Whether the holder has put a thread aside since it last asked.
+    preempted: Cell<bool>,
+    /// The kernel's id of the platform thread that holds it, for the monitor; 0 while the processor
+    /// is on the idle list.
     pub holder: AtomicU32,
     /// The turn of the thread that runs on it.
     pub(crate) turn: Turn,
@@ -72,7 +77,7 @@ pub struct Processor {
     pub spare: Option<Spare>,
     counters: Counters,
     mounts: Mounts,
-    /// Whether its holder searches, for people to read.
+    /// Whether its holder searches: statistics only.
     searching: AtomicBool,
 }
 
@@ -82,17 +87,17 @@ fn slots(most: usize) -> Box<[RingSlot<Core>]> {
     unsafe { Box::new_zeroed_slice(2 * most).assume_init() }
 }
 
-// SAFETY: the cells are touched by the holder only, as every function that touches them demands.
+// SAFETY: only `Holder` touches the cells, and one platform thread holds a processor at a time.
 unsafe impl Sync for Processor {}
 
-// SAFETY: as above; and a runtime may be used by all threads.
+// SAFETY: its parts may be used by any thread, one at a time; all threads may use a runtime.
 unsafe impl Send for Processor {}
 
 impl Processor {
-    /// Makes a processor that nobody holds.
+    /// Makes a processor that no platform thread holds.
     ///
     /// # Safety
-    /// `runtime` is valid before anybody else sees the processor, and for ever.
+    /// `runtime` is valid before another thread sees the processor, and for ever.
     pub(crate) unsafe fn new(
         index: usize,
         runtime: NonNull<Runtime>,
@@ -111,6 +116,7 @@ impl Processor {
             urgent_in_a_row: Cell::new(0),
             gave_way: Cell::new((0, 0)),
             next: Cell::new(None),
+            preempted: Cell::new(false),
             holder: AtomicU32::new(0),
             turn: Turn::new(),
             spare,
@@ -136,22 +142,87 @@ impl Processor {
     /// Returns whether its holder searches.
     #[inline]
     pub fn is_searching(&self) -> bool {
-        self.searching.load(Ordering::Relaxed) // Relaxed: for people to read.
+        self.searching.load(Ordering::Relaxed) // Relaxed: statistics only.
+    }
+}
+
+/// The calling platform thread's hold on a processor, from the idle list to the idle list. `!Send`,
+/// and exactly one per processor that is held.
+#[must_use = "a processor that is not given back is lost"]
+pub(crate) struct Acquired(&'static Processor, PhantomData<*const ()>);
+
+impl Acquired {
+    /// Makes the calling platform thread the holder, which counts as a switch.
+    ///
+    /// # Safety
+    /// No platform thread holds the processor, and none can acquire it as long as this exists.
+    pub(crate) unsafe fn new(processor: &'static Processor) -> Acquired {
+        let acquired = Acquired(processor, PhantomData);
+        acquired.holder().note();
+        acquired
     }
 
-    /// Notes whether its holder searches.
+    /// Returns the use of the processor.
+    #[inline(always)]
+    pub(crate) fn holder(&self) -> Holder<'_> {
+        Holder(self.0, PhantomData)
+    }
+
+    /// Ends the hold. Returns the processor, which the caller puts on the idle list.
+    pub(super) fn end(self) -> &'static Processor {
+        self.0.holder.store(0, Ordering::Relaxed); // Relaxed: a hint for the monitor.
+        self.0
+    }
+}
+
+/// The use of a processor that the calling platform thread holds. `!Send`; `'a` is the borrow of
+/// the [`Acquired`], or of the carrier that keeps it, and so of the mark that keeps a virtual
+/// thread on its carrier.
+#[derive(Clone, Copy)]
+pub struct Holder<'a>(&'static Processor, PhantomData<(&'a (), *const ())>);
+
+impl Deref for Holder<'_> {
+    type Target = Processor;
+
+    #[inline(always)]
+    fn deref(&self) -> &Processor {
+        self.0
+    }
+}
+
+impl<'a> Holder<'a> {
+    /// # Safety
+    /// The calling platform thread holds the processor for `'a`, or no platform thread can acquire
+    /// it.
+    #[inline(always)]
+    pub(crate) unsafe fn new(processor: &'static Processor) -> Holder<'a> {
+        Holder(processor, PhantomData)
+    }
+
+    /// Returns the processor.
     #[inline]
-    pub(super) fn set_searching(&self, searching: bool) {
-        self.searching.store(searching, Ordering::Relaxed); // Relaxed: as above.
+    pub(crate) fn get(self) -> &'static Processor {
+        self.0
+    }
+
+    /// Notes that the calling platform thread holds it from now on, which counts as a switch.
+    #[inline]
+    pub(super) fn note(self) {
+        self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint for the monitor.
+        self.turn.exempt(false);
+        self.count_look();
+    }
+
+    /// Notes whether the holder searches.
+    #[inline]
+    pub(super) fn set_searching(self, searching: bool) {
+        self.searching.store(searching, Ordering::Relaxed); // Relaxed: statistics only.
     }
 
     /// Returns whether the running thread may give way to one that it wakes by what may be an event
     /// of many, and no lock: [`MOST_GIVEN_WAY`] times per unit of coarse time.
-    ///
-    /// # Safety
-    /// The caller's carrier holds the processor.
     #[inline]
-    pub(crate) unsafe fn may_give_way(&self) -> bool {
+    pub(crate) fn may_give_way(self) -> bool {
         let now = time::coarse();
         let times = match self.gave_way.get() {
             (last, times) if last == now => times,
@@ -162,45 +233,33 @@ impl Processor {
     }
 
     /// Returns the processor's own ids.
-    ///
-    /// # Safety
-    /// The caller's carrier holds the processor, and does not unmount as long as the reference is
-    /// used.
     #[inline]
-    pub(crate) unsafe fn ids(&self) -> &Ids {
-        &self.ids
+    pub(crate) fn ids(self) -> &'a Ids {
+        &self.0.ids
     }
 
-    /// Notes that the calling platform thread holds it from now on, which counts as a switch.
-    ///
-    /// # Safety
-    /// It does.
+    /// Notes that the holder has just put a thread aside.
+    pub(super) fn set_preempted(self) {
+        self.preempted.set(true);
+    }
+
+    /// Returns whether the holder has put a thread aside since the last call.
     #[inline]
-    pub(crate) unsafe fn held_here(&self) {
-        self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint.
-        self.turn.exempt(false);
-        // SAFETY: the caller's contract.
-        unsafe { self.count_look() };
+    pub(super) fn take_preempted(self) -> bool {
+        self.preempted.get() && self.preempted.replace(false)
     }
 
     /// Counts a switch to the carrier's own stack, or a look for work there. Returns the new count.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(super) unsafe fn count_look(&self) -> u32 {
-        // SAFETY: the caller's contract.
-        let now = unsafe { self.count() };
+    pub(super) fn count_look(self) -> u32 {
+        let now = self.count();
         self.account(now);
         now
     }
 
     /// Counts a switch. Returns the new count.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn count(&self) -> u32 {
+    pub(crate) fn count(self) -> u32 {
         // Relaxed: written by the holder only, read by others as a hint.
         let tick = self.tick.load(Ordering::Relaxed).wrapping_add(1);
         self.tick.store(tick, Ordering::Relaxed);
@@ -209,44 +268,36 @@ impl Processor {
 
     /// Returns the thread that a leaving thread may hand over to directly; `None` when the
     /// carrier's own loop must decide.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn next_to_hand_over(&self) -> Option<Ready> {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let now = self.count();
-            if now.is_multiple_of(MAINTENANCE_EVERY) {
-                self.account(now);
-                return None;
-            }
-            let Some(next) = self.queue.pop() else {
-                self.account(now);
-                return None;
-            };
-            let next = Ready::new(next);
-            self.fetch_ahead();
-            // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack
-            // itself and would make the leaving thread touch another page, so the carrier's own
-            // loop does it.
-            if next.core().slot().is_none() && (*self.slots.get()).is_empty() {
-                let other = self.next.replace(Some(next));
-                debug_assert!(other.is_none(), "a thread is lost");
-                self.account(now);
-                return None;
-            }
-            Some(next)
+    pub(crate) fn next_to_hand_over(self) -> Option<Ready> {
+        let now = self.count();
+        if now.is_multiple_of(MAINTENANCE_EVERY) {
+            self.account(now);
+            return None;
         }
+        let Some(next) = self.pop_queue() else {
+            self.account(now);
+            return None;
+        };
+        self.prefetch();
+        // A new thread needs a stack. Fetching some from the pool takes a kilobyte of stack itself
+        // and would make the leaving thread touch another page, so the carrier's own loop does it.
+        if next.core().slot().is_none() && self.with_slots(|slots| slots.is_empty()) {
+            let other = self.next.replace(Some(next));
+            debug_assert!(other.is_none(), "a thread is lost");
+            self.account(now);
+            return None;
+        }
+        Some(next)
     }
 
-    /// Has the machine fetch what the switches after the next will read first, while the next
-    /// thread runs: first the `Core`, one switch later the stack and the TLS block. A thread that
-    /// has waited for long is in no cache, and each switch to such a one waited for all of these in
-    /// a row: a twentieth of the time of a server with 10,000 connections, which has a tenth more
-    /// requests with this. To wake 300,000 parked threads: 430 ns each, now 370.
+    /// Makes the CPU fetch what the switches after the next will read first, while the next thread
+    /// runs: first the `Core`, one switch later the stack and the TLS block. A thread that has
+    /// waited for long is in no cache, and each switch to such a thread waited for all of these one
+    /// after the other: a twentieth of the time of a server with 10,000 connections, which serves a
+    /// tenth more requests with this. To wake 300,000 parked threads: 430 ns each, now 370.
     #[inline(always)]
-    fn fetch_ahead(&self) {
+    fn prefetch(self) {
         let Some((_, note)) = self.queue.ahead(0) else {
             return;
         };
@@ -258,22 +309,18 @@ impl Processor {
 
     /// Accounts for the switches before the latest, which is no mount.
     #[inline]
-    fn account(&self, now: u32) {
+    fn account(self, now: u32) {
         self.mounts
             .account(&self.counters, now.wrapping_sub(1), now);
     }
 
-    /// Makes the thread that is about to run hand over to none when it leaves, so that the carrier
-    /// looks around.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
+    /// Makes the carrier look around when the thread that is about to run leaves: that thread hands
+    /// over to no other.
     #[inline]
-    pub(super) unsafe fn return_soon(&self) {
-        // SAFETY: the caller's contract.
-        let tick = unsafe { self.count_look() };
+    pub(super) fn return_soon(self) {
+        let tick = self.count_look();
         let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
-        self.tick.store(last, Ordering::Relaxed); // Relaxed: as in `count`.
+        self.tick.store(last, Ordering::Relaxed); // Relaxed: see `count`.
         self.mounts.account(&self.counters, tick, last);
     }
 
@@ -282,52 +329,46 @@ impl Processor {
     /// off the queue, and this one would be lost.
     ///
     /// [`next_to_hand_over`]: Self::next_to_hand_over
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(super) unsafe fn put_back_next(&self) {
+    pub(super) fn put_back_next(self) {
         if let Some(next) = self.next.take() {
-            // SAFETY: the caller's contract.
-            unsafe { self.enqueue(next) };
+            self.enqueue(next);
         }
     }
 
     /// Takes the first thread of the queue.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn pop(&self) -> Option<Ready> {
-        let next = self.next.take();
-        // SAFETY: the caller's contract; the queue gives the right to run each thread once.
-        next.or_else(|| unsafe { self.queue.pop().map(|thread| Ready::new(thread)) })
+    pub(crate) fn pop(self) -> Option<Ready> {
+        self.next.take().or_else(|| self.pop_queue())
+    }
+
+    #[inline(always)]
+    fn pop_queue(self) -> Option<Ready> {
+        // SAFETY: the holder owns the queue, which gives the right to run each thread once.
+        unsafe { self.queue.pop().map(|thread| Ready::new(thread)) }
+    }
+
+    /// Replaces a large queue that is nearly empty by the smallest.
+    pub(super) fn shrink_queue(self) {
+        // SAFETY: the holder owns the queue.
+        unsafe { self.queue.shrink() };
     }
 
     /// Returns whether it is time to look beyond the own queue; also if
     /// [`next_to_hand_over`](Self::next_to_hand_over) gave nothing for that reason. Counts a
     /// switch.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn maintenance_due(&self) -> bool {
-        let due = self
-            .tick
-            .load(Ordering::Relaxed)
-            .is_multiple_of(MAINTENANCE_EVERY); // Relaxed: our own.
-        // SAFETY: the caller's contract.
-        unsafe { self.count_look() };
+    pub(crate) fn maintenance_due(self) -> bool {
+        // Relaxed: only the holder writes it.
+        let due = (self.tick.load(Ordering::Relaxed)).is_multiple_of(MAINTENANCE_EVERY);
+        self.count_look();
         due
     }
 
     /// Returns whether the holder's last look for events was some time ago. With short switches,
     /// maintenance comes every two microseconds, and the look is a system call.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn look_due(&self) -> bool {
+    pub(crate) fn look_due(self) -> bool {
         let now = sys::now();
         let due = now - self.looked.get() >= LOOK_EVERY_NS;
         if due {
@@ -338,13 +379,10 @@ impl Processor {
 
     /// Puts a runnable thread at the end of the queue; when that is full, into the injector.
     /// Returns the length of the queue.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn enqueue(&self, thread: Ready) -> usize {
+    pub(crate) fn enqueue(self, thread: Ready) -> usize {
         let note = thread.core().continuation.first_lines().to_note();
-        // SAFETY: the caller's contract.
+        // SAFETY: the holder owns the queue.
         match unsafe { self.queue.push_back(thread.into_raw(), note) } {
             Ok(len) => len,
             // SAFETY: the queue has given the thread back.
@@ -353,89 +391,70 @@ impl Processor {
     }
 
     #[cold]
-    fn overflow(&self, thread: Ready) -> usize {
+    fn overflow(self, thread: Ready) -> usize {
         self.runtime().injector.push(thread);
         self.queue.len()
     }
 
     /// Takes half of another processor's queue. Returns the first thread, and puts the others into
     /// this one's queue.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn steal_from(&self, victim: &Processor) -> Option<Ready> {
-        // SAFETY: the caller's contract; the queue gives the right to run what comes out.
-        unsafe {
-            let first = victim.queue.steal_into(&self.queue)?;
-            self.counters.steals.add(1);
-            Some(Ready::new(first))
-        }
+    pub(crate) fn steal_from(self, victim: &Processor) -> Option<Ready> {
+        // SAFETY: the holder owns its queue; each queue gives the right to run a thread once.
+        let first = unsafe { Ready::new(victim.queue.steal_into(&self.queue)?) };
+        self.counters.steals.add(1);
+        Some(first)
     }
 
     /// Moves all of its threads to the injector, and gives back its stacks and reservations,
     /// because it may not be held again for long.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
-    pub(crate) unsafe fn empty(&self) {
+    pub(crate) fn empty(self) {
         // The last thread may have been preempted: then its mount has not been accounted for.
-        // SAFETY: the caller's contract.
-        unsafe { self.count_look() };
+        self.count_look();
         let mut batch = Batch::new();
-        // SAFETY: the caller's contract.
-        while let Some(thread) = unsafe { self.pop() } {
+        while let Some(thread) = self.pop() {
             batch.push(thread);
         }
         let runtime = self.runtime();
         runtime.injector.push_batch(batch);
-        let stacks = &runtime.stacks;
-        // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).flush(stacks, 0) };
+        self.give_back_slots();
         let reservations = self.reservations.take() as usize;
-        stacks.unreserve(runtime.settings.default_class, reservations);
+        let class = runtime.settings.default_class;
+        runtime.stacks.unreserve(class, reservations);
     }
 
-    /// # Safety
-    /// The caller holds this processor, and a reservation in the default class.
+    #[inline(always)]
+    fn with_slots<R>(self, f: impl FnOnce(&mut SlotCache) -> R) -> R {
+        // SAFETY: the holder's own, and nothing that is called here comes back to this function.
+        f(unsafe { &mut *self.slots.get() })
+    }
+
+    /// Takes a slot of the default class for a reservation that the caller has.
     #[inline]
-    pub(crate) unsafe fn take_slot(&self) -> Slot {
-        // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).take(self.runtime()) }
+    pub(crate) fn take_slot(self) -> Slot {
+        self.with_slots(|slots| slots.take(self.runtime()))
     }
 
     /// Moves all cached slots to the pool, which can give their memory back.
-    ///
-    /// # Safety
-    /// The caller holds this processor, or nobody can.
     #[inline]
-    pub(crate) unsafe fn give_back_slots(&self) {
-        // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).flush(&self.runtime().stacks, 0) };
+    pub(crate) fn give_back_slots(self) {
+        self.with_slots(|slots| slots.flush(&self.runtime().stacks, 0));
     }
 
     /// Prepares for the next threads while there is nothing else to do.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn prepare(&self) {
+    pub(crate) fn prepare(self) {
         let stacks = &self.runtime().stacks;
         if stacks.has_roomy_to_spare() {
-            // SAFETY: the holder's alone.
-            unsafe { (*self.slots.get()).prefer_roomy(stacks) };
+            self.with_slots(|slots| slots.prefer_roomy(stacks));
         }
     }
 
     /// Gives back a slot of the default class, and the reservation it was taken for.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn put_slot(&self, slot: Slot) {
+    pub(crate) fn put_slot(self, slot: Slot) {
         let runtime = self.runtime();
-        // SAFETY: the holder's alone.
-        unsafe { (*self.slots.get()).put(&runtime.stacks, slot) };
+        self.with_slots(|slots| slots.put(&runtime.stacks, slot));
         let reservations = self.reservations.get() + 1;
         self.reservations.set(reservations);
         if reservations > 2 * RESERVATIONS {
@@ -448,21 +467,17 @@ impl Processor {
     /// Returns the magazines of threads' memory.
     ///
     /// # Safety
-    /// The caller holds this processor, and lets go of the cache before it does anything else with
-    /// it.
+    /// The reference is dropped before the next call, also by code that the caller calls.
     #[allow(clippy::mut_from_ref)] // the holder's alone
     #[inline]
-    pub(crate) unsafe fn magazines(&self) -> &mut Magazines {
-        // SAFETY: the caller's contract.
-        unsafe { &mut *self.magazines.get() }
+    pub(crate) unsafe fn magazines(self) -> &'a mut Magazines {
+        // SAFETY: the holder's own, and the caller's contract.
+        unsafe { &mut *self.0.magazines.get() }
     }
 
     /// Reserves a slot of the default class.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(crate) unsafe fn reserve(&self) -> Result<(), Shortage> {
+    pub(crate) fn reserve(self) -> Result<(), Shortage> {
         let left = self.reservations.get();
         if left > 0 {
             self.reservations.set(left - 1);

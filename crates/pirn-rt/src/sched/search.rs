@@ -2,7 +2,7 @@
 //! queues.
 
 use super::idle::FEW;
-use super::{Processor, Processors};
+use super::{Holder, Processors};
 use crate::sys;
 use crate::vthread::Ready;
 use core::sync::atomic::Ordering;
@@ -16,62 +16,52 @@ const STILL_NS: u64 = 5_000;
 /// A searching carrier asks for descriptors' events about this often.
 const SEARCH_POLL_NS: u64 = 5_000;
 
-impl Processor {
+impl Holder<'_> {
     /// Looks for a thread once in every place, the cheapest first.
-    ///
-    /// # Safety
-    /// The caller's carrier holds this processor.
-    pub(super) unsafe fn look(&'static self) -> Option<Ready> {
+    pub(super) fn look(self) -> Option<Ready> {
         let runtime = self.runtime();
-        // SAFETY: the holder's operations, by the caller's contract.
-        unsafe {
-            if runtime.turns.any()
-                && let Some(thread) = self.take_turn()
-            {
-                return Some(thread);
-            }
-            if self.maintenance_due() {
-                self.queue.shrink();
-                if self.look_due() {
-                    runtime.take_events();
-                }
-                // Otherwise a carrier that always has threads of its own would never relieve a
-                // stuck one.
-                if let Some(thread) = self.fetch().or_else(|| self.relieve()) {
-                    return Some(thread);
-                }
-            }
-            if let Some(thread) = self.pop() {
-                return Some(thread);
-            }
-            if let Some(thread) = self.fetch() {
-                return Some(thread);
-            }
-            runtime.take_events();
-            if let Some(thread) = self.pop() {
-                return Some(thread);
-            }
-            // Urgent ones, if only those are left of which there had been enough in a row.
-            let urgent = runtime.turns.any().then(|| self.take_turn()).flatten();
-            urgent
-                .or_else(|| self.relieve())
-                .or_else(|| self.take_computing())
-                .or_else(|| self.steal(FEW + 1))
+        if runtime.turns.any()
+            && let Some(thread) = self.take_turn()
+        {
+            return Some(thread);
         }
+        if self.maintenance_due() {
+            self.shrink_queue();
+            if self.look_due() {
+                runtime.take_events();
+            }
+            // Otherwise a carrier that always has threads of its own would never relieve a stuck
+            // one.
+            if let Some(thread) = self.fetch().or_else(|| self.relieve()) {
+                return Some(thread);
+            }
+        }
+        if let Some(thread) = self.pop().or_else(|| self.fetch()) {
+            return Some(thread);
+        }
+        runtime.take_events();
+        if let Some(thread) = self.pop() {
+            return Some(thread);
+        }
+        // Urgent threads again: the limit in a row was reached, but nothing else is runnable.
+        let urgent = runtime.turns.any().then(|| self.take_turn()).flatten();
+        urgent
+            .or_else(|| self.relieve())
+            .or_else(|| self.take_computing())
+            .or_else(|| self.steal(FEW + 1))
     }
 
     /// Takes threads of the processor that the monitor reported as stuck.
-    unsafe fn relieve(&self) -> Option<Ready> {
+    fn relieve(self) -> Option<Ready> {
         let victim = self.runtime().processors.take_stuck()?;
         if victim.index == self.index {
             return None;
         }
-        // SAFETY: the caller holds this processor.
-        unsafe { self.steal_from(victim) }
+        self.steal_from(victim)
     }
 
     /// Takes a share of the injector.
-    unsafe fn fetch(&self) -> Option<Ready> {
+    fn fetch(self) -> Option<Ready> {
         let runtime = self.runtime();
         let waiting = runtime.injector.len();
         if waiting == 0 {
@@ -86,14 +76,13 @@ impl Processor {
             len += 1;
         });
         for thread in batch.into_iter().take(len).flatten() {
-            // SAFETY: the holder's operation.
-            unsafe { self.enqueue(thread) };
+            self.enqueue(thread);
         }
         first
     }
 
     /// Takes half of another processor's queue, if that has at least `least` threads.
-    unsafe fn steal(&self, least: usize) -> Option<Ready> {
+    fn steal(self, least: usize) -> Option<Ready> {
         let all = self.runtime().processors.used();
         let start = self.index + 1;
         (0..all.len() - 1).find_map(|i| {
@@ -101,26 +90,19 @@ impl Processor {
             if victim.queue.len() < least {
                 return None;
             }
-            // SAFETY: the caller holds this processor.
-            unsafe { self.steal_from(victim) }
+            self.steal_from(victim)
         })
     }
 
     /// Looks for work for a while.
-    ///
-    /// # Safety
-    /// The caller's carrier holds this processor.
-    pub(super) unsafe fn search(&'static self) -> Option<Ready> {
+    pub(super) fn search(self) -> Option<Ready> {
         self.set_searching(true);
-        // SAFETY: the caller's contract.
-        let found = unsafe { self.search_for_a_while() };
+        let found = self.search_for_a_while();
         self.set_searching(false);
         found
     }
 
-    /// # Safety
-    /// As for [`search`](Self::search).
-    unsafe fn search_for_a_while(&'static self) -> Option<Ready> {
+    fn search_for_a_while(self) -> Option<Ready> {
         let runtime = self.runtime();
         let begin = sys::now();
         let mut polled = begin;
@@ -129,37 +111,34 @@ impl Processor {
             for _ in 0..8 {
                 core::hint::spin_loop();
             }
-            // SAFETY: the caller holds this processor.
-            unsafe {
-                if runtime.injector.len() > 0
-                    && let Some(thread) = self.fetch()
-                {
+            if runtime.injector.len() > 0
+                && let Some(thread) = self.fetch()
+            {
+                return Some(thread);
+            }
+            if runtime.turns.any()
+                && let Some(thread) = self.take_turn().or_else(|| self.take_computing())
+            {
+                return Some(thread);
+            }
+            if let Some(thread) = self.steal(FEW + 1) {
+                return Some(thread);
+            }
+            let now = sys::now();
+            if suspects.any_stuck(&runtime.processors, now)
+                && let Some(thread) = self.steal(1)
+            {
+                return Some(thread);
+            }
+            if now - polled >= SEARCH_POLL_NS {
+                polled = now;
+                runtime.take_events();
+                if let Some(thread) = self.pop() {
                     return Some(thread);
                 }
-                if runtime.turns.any()
-                    && let Some(thread) = self.take_turn().or_else(|| self.take_computing())
-                {
-                    return Some(thread);
-                }
-                if let Some(thread) = self.steal(FEW + 1) {
-                    return Some(thread);
-                }
-                let now = sys::now();
-                if suspects.any_stuck(&runtime.processors, now)
-                    && let Some(thread) = self.steal(1)
-                {
-                    return Some(thread);
-                }
-                if now - polled >= SEARCH_POLL_NS {
-                    polled = now;
-                    runtime.take_events();
-                    if let Some(thread) = self.pop() {
-                        return Some(thread);
-                    }
-                }
-                if now - begin >= runtime.settings.spin_ns {
-                    return None;
-                }
+            }
+            if now - begin >= runtime.settings.spin_ns {
+                return None;
             }
         }
     }
@@ -205,14 +184,13 @@ mod tests {
     #[test]
     fn a_thread_that_a_handler_wakes_is_found_by_the_look_that_takes_the_kick() {
         let runtime = testing::make_with(testing::few(1));
-        let processor = &runtime.processors.used()[0];
         let carrier = Carrier::new(0, runtime);
-        carrier.set_processor(Some(processor));
+        carrier.hold(testing::hold(runtime));
         let (_handle, thread) = testing::ready(runtime, || ());
         let id = thread.core().id();
         InHandler::run(libc::SIGUSR1 as u16, &(0..0), || sched::start(thread));
-        // SAFETY: no other carrier holds the processor.
-        let found = carrier.enter(runtime, || unsafe {
+        let found = carrier.enter(runtime, || {
+            let processor = carrier.processor().unwrap();
             processor.count(); // The first look is one of maintenance, which is another path.
             processor.look()
         });

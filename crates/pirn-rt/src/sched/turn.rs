@@ -12,7 +12,6 @@ use crate::primitives::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use core::cell::Cell;
 
 /// Why a thread is to give way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +44,6 @@ pub(crate) struct Turn {
     began: AtomicU64,
     /// Whether the holder is not to be sent signals.
     exempt: AtomicBool,
-    /// Whether the holder has put a thread aside since it last asked.
-    preempted: Cell<bool>,
 }
 
 /// Set in `request` and `resumed` above the count of switches.
@@ -63,7 +60,6 @@ impl Turn {
             resumed: AtomicU64::new(0),
             began: AtomicU64::new(0),
             exempt: AtomicBool::new(false),
-            preempted: Cell::new(false),
         }
     }
 
@@ -122,21 +118,5 @@ impl Turn {
     /// Returns whether the holder must not be sent signals.
     pub(crate) fn is_exempt(&self) -> bool {
         self.exempt.load(Relaxed) // Relaxed: a hint.
-    }
-
-    /// Notes that the holder has just put a thread aside.
-    ///
-    /// # Safety
-    /// The caller holds the processor.
-    pub(crate) unsafe fn set_preempted(&self) {
-        self.preempted.set(true);
-    }
-
-    /// Returns whether the holder has put a thread aside since the last call.
-    ///
-    /// # Safety
-    /// As for [`set_preempted`](Self::set_preempted).
-    pub(crate) unsafe fn take_preempted(&self) -> bool {
-        self.preempted.get() && self.preempted.replace(false)
     }
 }

@@ -21,7 +21,7 @@
 //! hypervisor took the core away meanwhile. They would queue for the rare turns of the third place,
 //! the latest first: some were not served for two seconds.
 
-use super::Processor;
+use super::Holder;
 use super::ready_queue::ReadyQueue;
 use super::turn::Resumed;
 use crate::sys;
@@ -129,64 +129,49 @@ impl Turns {
     }
 }
 
-impl Processor {
+impl Holder<'_> {
     /// Takes an urgent thread, or an interrupted one, or a computing one that has waited for too
     /// long.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[cold]
-    pub(super) unsafe fn take_turn(&self) -> Option<Ready> {
+    pub(super) fn take_turn(self) -> Option<Ready> {
         let turns = &self.runtime().turns;
-        // SAFETY: the caller's contract.
-        unsafe { self.put_back_next() };
+        self.put_back_next();
         if self.urgent_in_a_row.get() < MOST_URGENT
             && let Some(thread) = turns.urgent.pop(1, |_| ())
         {
             self.urgent_in_a_row.set(self.urgent_in_a_row.get() + 1);
-            // SAFETY: the caller's contract.
-            unsafe { self.return_soon() };
+            self.return_soon();
             return Some(thread);
         }
         self.urgent_in_a_row.set(0);
         if let Some(thread) = turns.interrupted.pop(1, |_| ()) {
-            // SAFETY: the caller's contract.
-            unsafe { self.go_on(&thread) };
+            self.go_on(&thread);
             return Some(thread);
         }
         match turns.is_overdue() {
-            // SAFETY: the caller's contract.
-            true => unsafe { self.take_computing() },
+            true => self.take_computing(),
             false => None,
         }
     }
 
     /// Takes the first computing thread, and lets it go on with its slice.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
     #[inline]
-    pub(super) unsafe fn take_computing(&self) -> Option<Ready> {
+    pub(super) fn take_computing(self) -> Option<Ready> {
         let turns = &self.runtime().turns;
         let thread = turns.computing.pop(1, |_| ())?;
-        // SAFETY: the caller's contract.
-        let now = unsafe { self.go_on(&thread) };
+        let now = self.go_on(&thread);
         turns.last.store(now, Relaxed); // Relaxed: a hint.
         Some(thread)
     }
 
     /// Lets a thread that was put aside, and runs next, go on with its slice. Returns the time.
-    ///
-    /// # Safety
-    /// The caller holds this processor.
-    unsafe fn go_on(&self, thread: &Ready) -> u64 {
+    fn go_on(self, thread: &Ready) -> u64 {
         let (now, used) = (sys::now(), thread.core().used.get());
         let turn = Resumed {
             since: now.saturating_sub(used.nanos()),
             computes: used.computes(),
         };
-        // SAFETY: the caller's contract.
-        unsafe { self.turn.resume(self.count_look(), turn) };
+        self.turn.resume(self.count_look(), turn);
         now
     }
 }

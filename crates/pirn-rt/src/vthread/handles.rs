@@ -6,7 +6,7 @@ use super::record::Core;
 use super::recorded;
 use crate::mark::{self, Raised};
 use crate::recorder;
-use crate::sched::{self, Processor};
+use crate::sched::{self, Holder};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::{Ordering, fence};
@@ -106,7 +106,7 @@ impl Claimed {
     /// queue; a platform thread naps. Only wakes it if the running thread must not be preempted
     /// just now, or if `may`, which gets the processor, returns false.
     #[cold]
-    pub(crate) fn wake_in_place(self, may: impl FnOnce(Option<&Processor>) -> bool) {
+    pub(crate) fn wake_in_place(self, may: impl FnOnce(Option<Holder<'_>>) -> bool) {
         if !mark::is_up_only_by(&self.1) {
             return self.wake();
         }

@@ -56,8 +56,7 @@ fn take_block(count: u64) -> u64 {
 pub fn next_id() -> u64 {
     let mark = Raised::new();
     match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
-        // SAFETY: this carrier holds the processor.
-        Some(processor) => unsafe { processor.ids() }.take(),
+        Some(processor) => processor.ids().take(),
         None => take_block(1),
     }
 }

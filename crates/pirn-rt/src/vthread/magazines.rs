@@ -134,7 +134,7 @@ pub unsafe fn after_fork() {
 fn with_cache<R>(f: impl FnOnce(&mut Magazines) -> R) -> R {
     let mark = Raised::new();
     match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
-        // SAFETY: our carrier holds the processor, and `f` only takes or returns a cell.
+        // SAFETY: `f` only takes or returns a cell.
         Some(processor) => f(unsafe { processor.magazines() }),
         None => f(&mut SHARED.lock()),
     }

@@ -28,7 +28,7 @@ use crate::recorder;
 use crate::recorder::carrier_ring::Writer;
 use crate::runtime::Runtime;
 use crate::sanitizer::{self, Ignored};
-use crate::sched::{self, Processor};
+use crate::sched::{self, Acquired, Holder, Processor};
 use crate::stack::region;
 use crate::sys;
 use core::cell::Cell;
@@ -130,10 +130,10 @@ pub struct Carrier {
     yielded: Cell<Option<NonNull<Core>>>,
     /// The runtime whose threads the carrier runs.
     runtime: Cell<&'static Runtime>,
-    /// The processor that the carrier holds; null while it runs threads of a user's scheduler.
-    processor: Cell<*const Processor>,
+    /// The processor that the carrier holds; none while it runs threads of a user's scheduler.
+    processor: Cell<Option<Acquired>>,
     /// The processor that is reserved for the one thread that a waiting platform thread carries.
-    lent: Cell<*const Processor>,
+    lent: Cell<Option<&'static Processor>>,
     /// Whether the threads that the carrier makes runnable are urgent: it looks for events because
     /// a thread has been preempted for them.
     urgently: Cell<bool>,
@@ -158,8 +158,8 @@ impl Carrier {
             left: Cell::new(None),
             yielded: Cell::new(None),
             runtime: Cell::new(runtime),
-            processor: Cell::new(ptr::null()),
-            lent: Cell::new(ptr::null()),
+            processor: Cell::new(None),
+            lent: Cell::new(None),
             urgently: Cell::new(false),
             blocked_signals: sys::blocked_signals(),
             mounted: Mounted::new(number),
@@ -187,28 +187,40 @@ impl Carrier {
     }
 
     /// Returns the processor that the carrier holds.
-    #[inline]
-    pub fn processor(&self) -> Option<&'static Processor> {
-        // SAFETY: processors are never freed.
-        unsafe { self.processor.get().as_ref() }
+    #[inline(always)]
+    pub fn processor(&self) -> Option<Holder<'_>> {
+        // SAFETY: only this platform thread uses the cell, and not meanwhile.
+        unsafe { &*self.processor.as_ptr() }
+            .as_ref()
+            .map(Acquired::holder)
     }
 
+    /// Holds `processor` from now on.
     #[inline]
-    pub(crate) fn set_processor(&self, processor: Option<&'static Processor>) {
-        self.processor.set(processor.map_or(ptr::null(), |p| p));
+    pub(crate) fn hold(&self, processor: Acquired) {
+        let other = self.processor.replace(Some(processor));
+        debug_assert!(other.is_none(), "a processor is lost");
+    }
+
+    /// Gives up the processor that the carrier holds.
+    ///
+    /// # Safety
+    /// No [`Holder`] from this carrier is used any more.
+    #[inline]
+    pub(crate) unsafe fn let_go(&self) -> Option<Acquired> {
+        self.processor.take()
     }
 
     /// Carries `thread`, on a platform thread that waits for it, for as long as it does not park.
-    /// The caller holds `processor`.
     ///
     /// # Safety
-    /// As for [`mount`](Self::mount).
+    /// The contract of [`mount`](Self::mount).
     #[inline]
-    pub(crate) unsafe fn mount_lent(&self, thread: Ready, processor: &'static Processor) {
-        self.lent.set(processor);
+    pub(crate) unsafe fn mount_lent(&self, thread: Ready, processor: Holder<'_>) {
+        self.lent.set(Some(processor.get()));
         // SAFETY: the caller's contract.
         unsafe { self.mount(thread) };
-        self.lent.set(ptr::null());
+        self.lent.set(None);
     }
 
     /// Returns the right to write the carrier's ring of events, if there is one.
@@ -227,10 +239,10 @@ impl Carrier {
 
     /// Returns the processor that the running thread occupies, if one can take it off that.
     #[inline]
-    pub(crate) fn occupied(&self) -> Option<&'static Processor> {
-        // SAFETY: as in `processor`.
+    pub(crate) fn occupied(&self) -> Option<Holder<'_>> {
+        // SAFETY: the caller of `mount_lent` holds the other one.
         self.processor()
-            .or_else(|| unsafe { self.lent.get().as_ref() })
+            .or_else(|| self.lent.get().map(|lent| unsafe { Holder::new(lent) }))
     }
 
     /// Returns what tells readers outside which thread is mounted.
@@ -244,7 +256,7 @@ impl Carrier {
     /// They are not enqueued on the processor, which the carrier gives up for the time being.
     #[inline]
     pub(crate) fn urgently(&self, f: impl FnOnce()) {
-        let processor = self.processor.replace(ptr::null());
+        let processor = self.processor.take();
         self.urgently.set(true);
         f();
         self.urgently.set(false);
@@ -375,10 +387,7 @@ impl Carrier {
     #[inline]
     fn give_stack(&self, core: &Core) {
         let slot = match self.processor() {
-            // SAFETY: this carrier holds the processor.
-            Some(p) if core.class() == p.runtime().settings.default_class => unsafe {
-                p.take_slot()
-            },
+            Some(p) if core.class() == p.runtime().settings.default_class => p.take_slot(),
             _ => core.runtime().stacks.take(core.class()),
         };
         region::note_user(slot, core.vtable().code);
@@ -435,10 +444,7 @@ impl Carrier {
         // SAFETY: it will not be resumed, by our contract.
         if let Some(slot) = unsafe { core.continuation.take_slot() } {
             match self.processor() {
-                // SAFETY: this carrier holds the processor.
-                Some(p) if class == p.runtime().settings.default_class => unsafe {
-                    p.put_slot(slot)
-                },
+                Some(p) if class == p.runtime().settings.default_class => p.put_slot(slot),
                 _ => {
                     let stacks = &core.runtime().stacks;
                     stacks.put(slot);
@@ -459,8 +465,7 @@ impl Carrier {
 pub fn suspend(core: Current, after: After) {
     leave(core, after, |processor| match after {
         After::Preempt => None,
-        // SAFETY: this OS thread holds the processor.
-        _ => unsafe { processor.next_to_hand_over() },
+        _ => processor.next_to_hand_over(),
     });
 }
 
@@ -470,8 +475,7 @@ pub fn suspend(core: Current, after: After) {
 #[cold]
 pub fn yield_to(core: Current, next: Ready) {
     leave(core, After::Yield, |processor| {
-        // SAFETY: this OS thread holds the processor.
-        unsafe { processor.count() };
+        processor.count();
         Some(next)
     });
 }
@@ -492,7 +496,7 @@ pub fn give_way() {
 /// Leaves the running virtual thread for the one that `next` returns, if its carrier holds a
 /// processor, or else for the carrier's own stack.
 #[inline(always)]
-fn leave(core: Current, after: After, next: impl FnOnce(&'static Processor) -> Option<Ready>) {
+fn leave(core: Current, after: After, next: impl FnOnce(Holder<'_>) -> Option<Ready>) {
     let _mark = Raised::new();
     // SAFETY: mounted, so the carrier is alive and this OS thread's.
     let carrier = unsafe { &*core.carrier.get() };

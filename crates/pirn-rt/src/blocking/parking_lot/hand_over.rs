@@ -15,7 +15,7 @@
 
 use crate::blocking::parking_lot::LOCK;
 use crate::mark::{self, Raised};
-use crate::sched::Processor;
+use crate::sched::Holder;
 use crate::sys;
 use crate::time::{self, Deadline};
 use crate::vthread::awaited::{Awaited, Kind};
@@ -55,11 +55,10 @@ pub(super) fn is_free_lock(key: usize) -> bool {
 }
 
 /// Returns whether the running thread gives way to those that it wakes.
-fn may_give_way(is_lock: bool, processor: Option<&Processor>) -> bool {
+fn may_give_way(is_lock: bool, processor: Option<Holder<'_>>) -> bool {
     is_lock
         || match processor {
-            // SAFETY: the running carrier's.
-            Some(processor) => unsafe { processor.may_give_way() },
+            Some(processor) => processor.may_give_way(),
             None => may_nap(),
         }
 }

@@ -26,26 +26,24 @@ fn id(thread: &Ready) -> u64 {
 #[test]
 fn a_thread_that_was_to_be_next_is_not_lost_to_one_from_elsewhere() {
     let runtime = make();
-    let processor = &runtime.processors.used()[0];
+    let acquired = testing::hold(runtime);
+    let processor = acquired.holder();
     let (first, second, urgent) = (ready(runtime), ready(runtime), ready(runtime));
     let (computing, ids) = (ready(runtime), [id(&first), id(&second)]);
     let mut others = vec![id(&urgent), id(&computing)];
     runtime.turns.push_urgent(urgent);
     runtime.turns.put_aside(computing, SLICE, false, true);
     let mut ran = Vec::new();
-    // SAFETY: no other carrier holds the processor.
-    unsafe {
-        processor.count();
-        processor.enqueue(first);
-        processor.enqueue(second);
-        // A leaving thread cannot hand over to one without a stack. Then the carrier looks around,
-        // and the next thread leaves in turn.
-        for _ in 0..4 {
-            assert!(processor.next_to_hand_over().is_none());
-            let thread = processor.look().expect("a thread is lost");
-            ran.push(id(&thread));
-            sched::abandon(thread);
-        }
+    processor.count();
+    processor.enqueue(first);
+    processor.enqueue(second);
+    // A leaving thread cannot hand over to one without a stack. Then the carrier looks around, and
+    // the next thread leaves in turn.
+    for _ in 0..4 {
+        assert!(processor.next_to_hand_over().is_none());
+        let thread = processor.look().expect("a thread is lost");
+        ran.push(id(&thread));
+        sched::abandon(thread);
     }
     others.extend(ids);
     others.sort_unstable();
@@ -61,8 +59,7 @@ fn a_thread_interrupted_in_its_first_slice_limits_the_one_that_runs() {
     assert_eq!(turns.limit(false, false, 1), None);
     turns.put_aside(ready(runtime), SLICE / 2, false, false);
     assert_eq!(turns.limit(false, false, 1), Some(SLICE));
-    // SAFETY: no other carrier holds the processor.
-    sched::abandon(unsafe { runtime.processors.used()[0].take_turn() }.unwrap());
+    sched::abandon(testing::hold(runtime).holder().take_turn().unwrap());
     assert_eq!(turns.limit(false, false, 1), None);
 }
 
@@ -76,10 +73,10 @@ fn a_computing_thread_comes_back_to_the_front_if_interrupted_and_else_to_the_bac
     turns.put_aside(two, SLICE + 1, true, false);
     turns.put_aside(three, SLICE / 2, true, false);
     assert!(turns.any());
-    let processor = &runtime.processors.used()[0];
+    let acquired = testing::hold(runtime);
+    let processor = acquired.holder();
     for (place, expected) in expected.into_iter().enumerate() {
-        // SAFETY: no other carrier holds the processor.
-        let thread = unsafe { processor.take_computing() }.unwrap();
+        let thread = processor.take_computing().unwrap();
         assert_eq!(id(&thread), expected);
         let tick = processor.tick.load(Relaxed);
         let turn = processor.turn.resumed(tick).unwrap();
@@ -95,7 +92,8 @@ fn a_computing_thread_comes_back_to_the_front_if_interrupted_and_else_to_the_bac
 fn threads_interrupted_in_their_first_slice_go_on_before_all_but_the_urgent_in_order() {
     let runtime = make();
     let turns = &runtime.turns;
-    let processor = &runtime.processors.used()[0];
+    let acquired = testing::hold(runtime);
+    let processor = acquired.holder();
     let [one, two, computing, queued, urgent] = [(); 5].map(|()| ready(runtime));
     let expected = [&urgent, &one, &two, &computing].map(id);
     turns.put_aside(computing, SLICE, true, true);
@@ -103,11 +101,9 @@ fn threads_interrupted_in_their_first_slice_go_on_before_all_but_the_urgent_in_o
     turns.put_aside(one, SLICE / 2, false, false);
     turns.put_aside(two, SLICE / 4, false, false);
     turns.push_urgent(urgent);
-    // SAFETY: no other carrier holds the processor.
-    unsafe { processor.enqueue(queued) };
+    processor.enqueue(queued);
     for expected in expected {
-        // SAFETY: as above.
-        let thread = unsafe { processor.look() }.expect("a thread is lost");
+        let thread = processor.look().expect("a thread is lost");
         assert_eq!(id(&thread), expected);
         sched::abandon(thread);
     }
