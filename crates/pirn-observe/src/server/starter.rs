@@ -31,7 +31,7 @@ const STACK: usize = 64 << 10;
 /// # Errors
 /// There is no memory, or the system refuses another thread.
 pub(super) fn start(run: fn(u32)) -> io::Result<()> {
-    helpers::start_with("pirn-door", STACK, move || {
+    helpers::start_with("pirn-server", STACK, move || {
         loop {
             run(errands::next());
         }

@@ -26,8 +26,9 @@
 //!   recording is one of the process. Each switch looks at its byte: one load from a fixed address.
 //! * The hooks of summons (`vthread/summons.rs`), and the time until which the monitor helps them:
 //!   the hooks are the same functions for all threads, and a signal handler may set the time.
-//! * Errands (`sched/errands.rs`), the door (`observe/door/`), the request to stand still
-//!   (`sched/standing.rs`): signal handlers leave or answer them, and a process has one socket.
+//! * Errands (`sched/errands.rs`), the inspection server (`pirn-observe/server/`), the request to
+//!   stand still (`sched/standing.rs`): signal handlers leave or answer them, and a process has one
+//!   socket.
 //! * The tree of scopes (`scope/tree.rs`): an owner may be a platform thread.
 
 mod attempt;

@@ -1,5 +1,5 @@
-//! What signal handlers want done and cannot do themselves: the starter of `observe/door` does it
-//! for them, and sleeps until they want something.
+//! What signal handlers request and cannot do themselves: a thread of the inspection server
+//! (`pirn-observe/server/starter.rs`) does it, and sleeps until there is a request.
 
 use crate::sys;
 use crate::time::Deadline;

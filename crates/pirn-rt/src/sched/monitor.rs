@@ -57,7 +57,7 @@ fn run(runtime: &'static Runtime) {
     valgrind::note_platform_thread();
     os_thread::prefer_punctuality();
     signals::block_others();
-    // Whoever wants to look inside sends it to this thread: see `observe::door`.
+    // A tool that wants to look inside sends it to this thread: see `pirn-observe/server/`.
     sys::unblock_signal(preempt::SIGNAL);
     let mut monitor = Monitor::new(runtime);
     let mut slices = Slices::new(runtime);

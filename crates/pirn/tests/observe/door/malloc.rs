@@ -183,7 +183,7 @@ fn a_thread_that_stops_in_malloc_for_a_while_does_no_harm() {
             let asking = scope.spawn(|| dump_of(pid));
             // It has been asked, and may have answered.
             let listens = || tasks(pid).unwrap().any(|it| it.name() == "pirn-observe");
-            let waits = || waits_for_libc(&program, "pirn-door");
+            let waits = || waits_for_libc(&program, "pirn-server");
             until(|| (asking.is_finished() || listens() || waits()).then_some(()));
             program.end_input();
             asking.join().unwrap();
