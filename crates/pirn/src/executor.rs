@@ -1,8 +1,8 @@
 //! Executors: each task on a thread of its own, and waiting for all of them at the end.
 //!
-//! Virtual threads are not pooled. Compared with [`thread::spawn`](crate::thread::spawn), an
-//! executor can cancel one task, interrupt all, wait for all, or map an iterator with bounded
-//! concurrency. It leaves no task running: an executor that goes out of scope waits for its tasks.
+//! Virtual threads are not pooled. Compared with [`thread::spawn`], an executor can cancel one
+//! task, interrupt all, wait for all, or map an iterator with bounded concurrency. It leaves no
+//! task running: an executor that goes out of scope waits for its tasks.
 //!
 //! If the tasks belong to one operation, and the failure of one is the failure of all, use a
 //! [scope](mod@crate::scope): [`scope::all`](crate::scope::all) and

@@ -1,5 +1,5 @@
-//! Waiting for a descriptor to become readable or writable: the [`protocol`], and the loop of an
-//! operation that parks its virtual thread instead of blocking the carrier.
+//! Waiting for a descriptor to become readable or writable: the [`protocol`](super::protocol), and
+//! the loop of an operation that parks its virtual thread instead of blocking the carrier.
 
 use crate::blocking::fds::status_flags::{self, Waiting};
 use crate::blocking::fds::{self, Entry};
