@@ -127,7 +127,8 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    /// Starts a thread that is not joined.
+    /// Starts a thread that is not joined. Dumps name the caller as the place where it was spawned.
+    #[track_caller]
     pub(crate) fn spawn(&self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
         match self {
             Threads::Virtual(builder) => builder.clone().spawn(body).map(drop),
