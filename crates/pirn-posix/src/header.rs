@@ -13,13 +13,13 @@
 //!     +--- unpark ------+---------+
 //! ```
 
-use crate::{chosen, create};
+use crate::{Threads, chosen, create};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{pthread_attr_t, pthread_t, timespec};
 use pirn_libc::identity::is_virtual;
-use pirn_libc::posix::{PosixRoutine, Routine};
+use pirn_libc::posix::{self, PosixRoutine, Routine};
 use pirn_libc::thread::lifecycle;
 use pirn_rt::blocking::futex;
 use pirn_rt::glibc::tls;
@@ -52,6 +52,7 @@ pub unsafe extern "C" fn pirn_create_virtual(
     start: PosixRoutine,
     argument: *mut c_void,
 ) -> c_int {
+    posix::install(&Threads); // Its `pthread_t` is known whatever the settings say.
     // SAFETY: the caller's contract.
     let made = unsafe { create::create(thread, attributes, Routine::Posix(start), argument) };
     made.unwrap_or(libc::ENOTSUP)

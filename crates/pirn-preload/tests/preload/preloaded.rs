@@ -76,6 +76,18 @@ fn it_can_be_switched_off() {
 }
 
 #[test]
+fn a_thread_that_is_virtual_by_name_is_joined_whatever_the_settings_say() {
+    let folder = Folder::new();
+    let Some(program) = build(&folder, "tests/c/by_name.c", &[]) else {
+        return;
+    };
+    for setting in ["virtual", "platform"] {
+        let (out, _) = run(preloaded(&program).env("PIRN_PTHREADS", setting));
+        assert_eq!(out, "0 0 virtual\n", "{setting}");
+    }
+}
+
+#[test]
 fn a_bad_address_is_an_error_before_the_first_thread() {
     let folder = Folder::new();
     let Some(program) = build(&folder, "tests/c/before.c", &[]) else {
