@@ -135,8 +135,14 @@ fn interposed_part(function: &str) -> Option<&str> {
 }
 
 /// The crates that make up the runtime, and the first parts of their functions' paths.
-const CRATES: [&str; 4] = ["pirn", "pirn-libc", "pirn-posix", "pirn-rt"];
-const PATHS: [&str; CRATES.len()] = ["pirn::", "pirn_libc::", "pirn_posix::", "pirn_rt::"];
+const CRATES: [&str; 5] = ["pirn", "pirn-libc", "pirn-observe", "pirn-posix", "pirn-rt"];
+pub(crate) const PATHS: [&str; CRATES.len()] = [
+    "pirn::",
+    "pirn_libc::",
+    "pirn_observe::",
+    "pirn_posix::",
+    "pirn_rt::",
+];
 
 /// Whether a source file is one of the runtime's: below `pirn/src` or `pirn-rt/src` or, from a
 /// registry, `pirn-0.1.0/src`.

@@ -128,6 +128,7 @@ fn a_program_with_our_name_is_not_the_runtime() {
         ("/x/crates/pirn-rt/src/local.rs", true),
         ("/x/pirn-rt-0.1.0/src/local.rs", true),
         ("/x/crates/pirn-libc/src/io/rw.rs", true),
+        ("/x/crates/pirn-observe/src/dump/mod.rs", true),
         ("/x/crates/pirn-cli/src/main.rs", false),
         ("/x/pirn/examples/src/main.rs", false),
         ("src/main.rs", false),

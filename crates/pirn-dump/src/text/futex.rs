@@ -1,10 +1,10 @@
 //! What a futex belongs to, by the functions that a thread has called to wait.
 
 use crate::model::{Dump, Group, LockKind, WaitKind};
-use crate::names::Names;
+use crate::names::{Names, PATHS};
 
-/// The crates whose functions wait at futexes for the program.
-const LIBRARIES: [&str; 11] = [
+/// The crates whose functions wait at futexes for the program, with those of the runtime.
+const LIBRARIES: [&str; 8] = [
     "std::",
     "core::",
     "alloc::",
@@ -13,9 +13,6 @@ const LIBRARIES: [&str; 11] = [
     "crossbeam_",
     "flume::",
     "once_cell::",
-    "pirn::",
-    "pirn_libc::",
-    "pirn_rt::",
 ];
 
 /// Parts of paths, and what a function with one waits for. The first counts: a condition variable
@@ -52,7 +49,11 @@ fn of<'a>(functions: impl Iterator<Item = Option<&'a str>>) -> Option<&'static s
     };
     let functions = functions.map(|name| name.map_or("", path));
     let of_library = |path: &&str| {
-        !path.contains("::") || LIBRARIES.iter().any(|library| path.starts_with(library))
+        !path.contains("::")
+            || LIBRARIES
+                .iter()
+                .chain(&PATHS)
+                .any(|library| path.starts_with(library))
     };
     let said = functions.take_while(of_library).filter_map(|path| {
         let path = path.to_ascii_lowercase();
