@@ -12,7 +12,7 @@ use crate::io::{fcntl, mqueue, poll, rw, select, transfer};
 use crate::net::{messages, socket};
 use crate::process::{exec, os_thread, sysv, wait};
 use crate::signals::{by_id, directed, process_wide};
-use crate::thread::{attributes, ids, scheduling};
+use crate::thread::{ids, sched_attr, scheduling};
 use crate::time::{self, clocks};
 use crate::{fs, identity, virtual_thread};
 use core::ffi::{c_int, c_long};
@@ -141,9 +141,9 @@ unsafe fn rarely(number: c_long, a: [usize; 6]) -> Option<c_long> {
             }
             libc::SYS_getpriority => scheduling::raw_getpriority(a[0] as _, a[1] as _),
             libc::SYS_sched_getattr => {
-                attributes::raw_get(a[0] as _, a[1] as _, a[2] as _, a[3] as _)
+                sched_attr::raw_get(a[0] as _, a[1] as _, a[2] as _, a[3] as _)
             }
-            libc::SYS_sched_setattr => attributes::raw_set(a[0] as _, a[1] as _, a[2] as _),
+            libc::SYS_sched_setattr => sched_attr::raw_set(a[0] as _, a[1] as _, a[2] as _),
             libc::SYS_sched_getaffinity => scheduling::raw_getaffinity(a[0] as _, a[1], a[2] as _),
             _ => {
                 return Some(calls! { number, a;

@@ -43,7 +43,7 @@ pub(crate) static FAMILIES: &[Family] = &[
     time::clocks::FAMILY,
     thread::names::FAMILY,
     thread::scheduling::FAMILY,
-    thread::attributes::FAMILY,
+    thread::sched_attr::FAMILY,
     signals::by_id::FAMILY,
     thread::ids::FAMILY,
     thread::specific::FAMILY,

@@ -33,7 +33,7 @@ interposed! {
 }
 
 /// The thread of this process that was virtual and has forked, in the child: it is a platform
-/// thread in a slot. 0: there is none.
+/// thread in a slot. 0: no thread has forked.
 static FORKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes the running virtual thread, which has forked, a thread of libc's to all functions here.
@@ -79,7 +79,7 @@ pub extern "C" fn sched_getcpu() -> c_int {
 }
 
 /// `gettid`: the carrier's id, which changes. Where `pthread_create` makes virtual threads, the
-/// program takes it for the thread's: then it is that of the TCB, which glibc's locks use as well.
+/// program expects an id that stays: it gets the one in the TCB, which glibc's locks use as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn gettid() -> pid_t {
     if posix::is_on() && vthread::current().is_some() {
@@ -142,7 +142,7 @@ pub(crate) fn is_own_carrier(process: Option<pid_t>, id: pid_t) -> bool {
     here && vthread::current().is_some() && id.cast_unsigned() == sys::os_thread_id()
 }
 
-/// Returns the id of the process in place of that of one of its virtual threads.
+/// Returns the id that the kernel knows: the process has it in place of a virtual thread.
 ///
 /// # Errors
 /// `ESRCH`: the thread does not exist any more.

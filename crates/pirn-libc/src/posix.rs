@@ -133,8 +133,8 @@ pub trait Cancellable {
     /// As for [`point`](crate::cancel::point).
     unsafe fn before_wait(&self);
 
-    /// Ends the running thread if it is cancelled and its wait was interrupted. Returns whether the
-    /// interrupt was that of a cancellation which is disabled: the wait is to begin again.
+    /// Ends the running thread if it is cancelled and its wait was interrupted. Returns whether
+    /// only a cancellation that the thread has disabled interrupted the wait: then it begins again.
     ///
     /// # Safety
     /// As for [`point`](crate::cancel::point).
@@ -164,6 +164,22 @@ pub fn switch(on: bool) {
 #[inline]
 pub fn is_on() -> bool {
     IS_ON.load(Relaxed) // Relaxed: carries no other data.
+}
+
+/// Makes a virtual thread, if `pthread_create` makes such. Returns libc's result; `None`: libc is
+/// to make a platform thread.
+///
+/// # Safety
+/// As for `pthread_create`, or `thrd_create` without attributes.
+pub(crate) unsafe fn create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> Option<c_int> {
+    let threads = threads().filter(|_| is_on())?;
+    // SAFETY: the caller's contract.
+    unsafe { threads.create(thread, attributes, routine, argument) }
 }
 
 #[inline]

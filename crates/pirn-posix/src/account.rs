@@ -1,16 +1,11 @@
 //! What threads a program has made, and why not all are virtual: one sentence for its operator.
 
 use crate::leaving;
-use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use pirn_libc::thread::names;
 use pirn_rt::{notices, runtime, sys};
 use std::io;
-
-unsafe extern "C" {
-    /// The last component of the program's name.
-    static program_invocation_short_name: *const c_char;
-}
 
 /// Why a thread of the program is a platform thread although the process wants virtual ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +46,7 @@ impl Why {
 /// The number of reasons.
 const REASONS: usize = Why::OwnCalls as usize + 1;
 
-/// What has been made: virtual threads, then platform threads by their reasons.
+/// The numbers of threads made: virtual ones, then platform threads by their reasons.
 static MADE: [AtomicU64; 1 + REASONS] = [const { AtomicU64::new(0) }; 1 + REASONS];
 
 /// Counts a virtual thread.
@@ -79,7 +74,7 @@ pub(crate) fn no_runtime(error: &io::Error) -> Why {
     Why::NoRuntime
 }
 
-/// What has been made so far.
+/// The numbers of threads so far.
 struct Made {
     virtuals: u64,
     /// Platform threads, by their reasons.
@@ -163,14 +158,8 @@ pub extern "C" fn pirn_report_pthreads() {
 }
 
 fn write_sentence(out: &mut Text, made: &Made) -> fmt::Result {
-    // SAFETY: libc's own C string, and a call without arguments.
-    let (name, pid) = unsafe {
-        (
-            CStr::from_ptr(program_invocation_short_name),
-            libc::getpid(),
-        )
-    };
-    let name = str::from_utf8(name.to_bytes()).unwrap_or("?");
+    let name = str::from_utf8(names::program().to_bytes()).unwrap_or("?");
+    let pid = std::process::id();
     write!(out, "pirn: {name} ({pid}): ")?;
     if made.is_empty() {
         return out.write_str("the program made no threads");

@@ -17,14 +17,13 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use pirn_libc::thread::names;
 use pirn_rt::glibc::objects;
 
 /// Patterns, separated by colons; null: none.
 static PATTERNS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 unsafe extern "C" {
-    /// The last component of the program's name.
-    static program_invocation_short_name: *const c_char;
     fn _Unwind_Backtrace(
         visit: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
         argument: *mut c_void,
@@ -148,10 +147,8 @@ fn with_file_of<R>(address: usize, use_it: impl Fn(&[u8]) -> R) -> R {
             return None;
         }
         let path = object.name().to_bytes();
-        // SAFETY: libc's own C string.
-        let program = || unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
         Some(match path.rsplit(|&byte| byte == b'/').next() {
-            None | Some([]) => use_it(program()),
+            None | Some([]) => use_it(names::program().to_bytes()),
             Some(file) => use_it(file),
         })
     });

@@ -104,16 +104,16 @@ impl Wish {
     /// Returns what threads without attributes get.
     fn default() -> Result<Wish, Why> {
         // Relaxed: carries no other data.
-        match DEFAULT.load(Ordering::Relaxed) {
-            _ if posix::has_defaults() => Wish::read_default(),
-            0 => Wish::read_default(),
-            packed => Ok(Wish {
-                stack: (packed >> GUARD_BITS) as usize,
-                guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
-                detached: false,
-                blocked: None,
-            }),
+        let packed = DEFAULT.load(Ordering::Relaxed);
+        if packed == 0 || posix::has_defaults() {
+            return Wish::read_default();
         }
+        Ok(Wish {
+            stack: (packed >> GUARD_BITS) as usize,
+            guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
+            detached: false,
+            blocked: None,
+        })
     }
 
     /// Asks libc for the same, and keeps the answer if it is an ordinary one.

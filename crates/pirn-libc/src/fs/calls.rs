@@ -17,7 +17,7 @@ use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
 use pirn_rt::blocking::pool;
 use pirn_rt::glibc::symbols::real;
-use pirn_rt::sys::{self};
+use pirn_rt::sys;
 use pirn_rt::vthread::awaited::Awaited;
 
 const HERE: c_int = libc::AT_FDCWD;

@@ -157,12 +157,11 @@ pub unsafe extern "C" fn thrd_create(
     start: ThrdStart,
     argument: *mut c_void,
 ) -> c_int {
-    let threads = posix::threads().filter(|_| posix::is_on());
     // SAFETY: the caller's contract; the same type, but that the routine may be unwound.
-    let made = threads.and_then(|threads| unsafe {
+    let made = unsafe {
         let routine = Routine::C11(core::mem::transmute::<ThrdStart, C11Routine>(start));
-        threads.create(thread, core::ptr::null(), routine, argument)
-    });
+        posix::create(thread, core::ptr::null(), routine, argument)
+    };
     if let Some(error) = made {
         return result(error);
     }

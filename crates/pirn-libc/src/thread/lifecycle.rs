@@ -70,18 +70,13 @@ pub unsafe extern "C" fn pthread_create(
             answer(start, argument)
         };
     }
-    if posix::is_on()
-        && let Some(threads) = posix::threads()
-    {
-        // SAFETY: the same type, but that the program's routine may be unwound; the caller's
-        // contract.
-        let made = unsafe {
-            let routine = Routine::Posix(mem::transmute::<Start, PosixRoutine>(start));
-            threads.create(thread, attributes, routine, argument)
-        };
-        if let Some(result) = made {
-            return result;
-        }
+    // SAFETY: the same type, but that the program's routine may be unwound; the caller's contract.
+    let made = unsafe {
+        let routine = Routine::Posix(mem::transmute::<Start, PosixRoutine>(start));
+        posix::create(thread, attributes, routine, argument)
+    };
+    if let Some(result) = made {
+        return result;
     }
     // SAFETY: the caller's contract.
     unsafe { create_platform(thread, attributes, start, argument) }

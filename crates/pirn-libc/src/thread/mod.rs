@@ -13,11 +13,11 @@
 
 pub(crate) mod aliases;
 pub(crate) mod attr;
-pub(crate) mod attributes;
 pub(crate) mod c11;
 pub(crate) mod ids;
 pub mod lifecycle;
 pub mod names;
+pub(crate) mod sched_attr;
 pub(crate) mod scheduling;
 pub mod specific;
 pub mod wishes;

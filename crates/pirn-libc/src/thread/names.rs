@@ -21,10 +21,6 @@ interposed! {
     }
 }
 
-unsafe extern "C" {
-    static program_invocation_short_name: *const c_char;
-}
-
 /// Has a virtual thread, which has not started, begin with the name that its creator, the running
 /// thread, has been given.
 ///
@@ -51,6 +47,15 @@ pub(crate) unsafe fn set_name(thread: pthread_t, name: &[u8]) {
     unsafe { identity::set_c_name(thread as usize, &bytes) };
 }
 
+/// Returns the last component of the program's name.
+pub fn program() -> &'static CStr {
+    unsafe extern "C" {
+        static program_invocation_short_name: *const c_char;
+    }
+    // SAFETY: libc's own C string, which stays.
+    unsafe { CStr::from_ptr(program_invocation_short_name) }
+}
+
 /// Returns the name set with `pthread_setname_np`; or else that of the program, if `pthread_create`
 /// has made the thread; or else, for the calling thread only, its own name, truncated.
 ///
@@ -60,8 +65,7 @@ pub(crate) unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     // SAFETY: the caller's contract.
     let mut bytes = unsafe { identity::c_name(thread as usize) };
     if bytes[0] == 0 && posix::find(thread).is_some() {
-        // SAFETY: libc's own name of the program: a C string that stays.
-        let program = unsafe { CStr::from_ptr(program_invocation_short_name) }.to_bytes();
+        let program = program().to_bytes();
         let length = program.len().min(C_NAME - 1);
         bytes[..length].copy_from_slice(&program[..length]);
     } else if bytes[0] == 0

@@ -11,8 +11,8 @@
 //! they would not if the listener stopped.
 //!
 //! Other ways would be worse:
-//! * The reporter of `observe::diagnostics` is there anyway, but allocates far more, when a carrier
-//!   is stuck: just when somebody wants to look inside.
+//! * The reporter of the diagnostics is there anyway, but allocates far more when a carrier is
+//!   stuck: just then an operator looks inside.
 //! * A thread that the monitor makes by a bare `clone`, on memory that was set aside, needs a TLS
 //!   block to call `pthread_create`, and is on none of glibc's lists: `setuid` would not reach it,
 //!   and what it starts would keep the rights that the program has given up.

@@ -44,9 +44,8 @@ fn one_of_several_patterns_matches_a_library_with_or_without_its_version() {
 fn code_is_in_a_file() {
     let here = code_is_in_a_file as *const () as usize;
     // The tests of the library are in a program, which has its own name.
-    // SAFETY: libc's own C string.
-    let own = unsafe { CStr::from_ptr(program_invocation_short_name) };
-    assert!(with_file_of(here, |file| file == own.to_bytes()));
+    let own = names::program().to_bytes();
+    assert!(with_file_of(here, |file| file == own));
     let libc = libc::getpid as *const () as usize;
     assert!(with_file_of(libc, |file| matches_one(b"libc.so", file)));
     assert!(with_file_of(1, <[u8]>::is_empty));

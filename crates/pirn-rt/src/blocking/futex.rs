@@ -322,7 +322,7 @@ pub const SYS_FUTEX_WAITV: i64 = 449;
 pub const SYS_FUTEX_WAKE: i64 = 454;
 pub(crate) const SYS_FUTEX_WAIT: i64 = 455;
 pub const SYS_FUTEX_REQUEUE: i64 = 456;
-/// The flags for words of 32 bits; and, as in `futex`, for those of one process.
+/// The flags of a futex: its word has 32 bits; only threads of one process use it, as in `futex`.
 const FUTEX2_SIZE_U32: usize = 2;
 const FUTEX2_PRIVATE: usize = FUTEX_PRIVATE_FLAG as usize;
 /// The most words of a call (`FUTEX_WAITV_MAX`).
