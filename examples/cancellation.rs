@@ -57,7 +57,7 @@ fn show(name: &str, siblings: usize, round: impl Fn(usize) -> Duration) {
 /// it took to end all.
 fn cancel(siblings: usize, wait: impl Fn(usize) + Sync, fail: impl FnOnce() + Send) -> Duration {
     let (here, failed) = (AtomicUsize::new(0), OnceLock::new());
-    let result: Result<(), JoinError<&str>> = pirn::scope(|s| {
+    let result: Result<(), JoinError<&str>> = pirn::scope::open(|s| {
         for i in 0..siblings {
             let (wait, here) = (&wait, &here);
             s.fork(move || {
@@ -147,7 +147,8 @@ fn condvar_loop(siblings: usize) -> Duration {
 
 /// Waits for a message, and for the interruption.
 fn select(messages: &Receiver<()>) {
-    let interruption = pirn::interruption();
+    let (sender, interruption) = crossbeam_channel::bounded::<()>(0);
+    let _listens = thread::on_interrupt(move || drop(sender));
     crossbeam_channel::select! {
         recv(messages) -> _ => unreachable!("nobody sends"),
         recv(interruption) -> _ => (),

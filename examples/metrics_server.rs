@@ -23,7 +23,7 @@ fn answer(stream: &TcpStream) -> io::Result<()> {
         .is_some_and(|line| !line.is_empty())
     {}
     let (status, page) = match request.split(' ').nth(1) {
-        Some("/metrics") => ("200 OK", pirn::metrics().to_prometheus()),
+        Some("/metrics") => ("200 OK", pirn::metrics::snapshot().to_prometheus()),
         _ => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
     };
     write!(

@@ -17,7 +17,7 @@ struct Services {
 
 /// Runs both at once. The first failure cancels the other, and is the result.
 fn handle_order(services: Services) -> Result<String, JoinError<io::Error>> {
-    pirn::scope(|s| {
+    pirn::scope::open(|s| {
         let inventory = s.fork(|| call("update_inventory", services.inventory));
         let order = s.fork(|| call("update_order", services.order));
         let all = s.join()?;

@@ -18,7 +18,6 @@ TRAILERS = "refuses fields of framing after a body; here they are dropped, so no
 BODY = "refuses a body with this method, which RFC 9110, section 9.3, allows"
 NO_BODY = "forwards no body with GET; it has read it, and sees the next request"
 LENGTH = "wants a length with each POST; without one there is no body (RFC 9112, section 6.3)"
-TWICE = "asks a second time, without the upgrade, if the other server does not make it"
 UPGRADE = "takes a request for an upgrade for the last of its connection"
 HOST = "refuses an empty Host, which RFC 9112, section 3.2, has"
 
@@ -111,8 +110,6 @@ REASONS = {
     "pirn-proxy": {
         "options-star": STAR,
         "connect": CONNECT,
-        "upgrade-unknown": TWICE,
-        "upgrade-websocket-bad-version": TWICE,
     },
 }
 

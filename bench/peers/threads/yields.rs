@@ -58,7 +58,7 @@ fn yields(me: u64, count: u64, last: &AtomicU64) -> Tally {
         last.store(me, Ordering::Relaxed);
         thread::yield_now();
         tally.calls += 1;
-        // Relaxed: as above.
+        // Relaxed: who ran last is counted, and orders nothing; both run on one core.
         tally.switches += u64::from(last.load(Ordering::Relaxed) != me);
     }
     tally

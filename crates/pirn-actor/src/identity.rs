@@ -109,7 +109,7 @@ impl fmt::Debug for Identity {
 pub(crate) trait Works {
     fn identity(&self) -> &Identity;
 
-    /// The thread is about to wait, perhaps for somebody who waits for this.
+    /// The thread is about to wait, perhaps for a thread that waits for this.
     fn about_to_wait(&self) {}
 }
 

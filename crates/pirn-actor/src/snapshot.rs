@@ -61,7 +61,7 @@ fn take_out(mut table: MutexGuard<'_, Option<Table>>, identity: &Identity) {
 }
 
 /// Takes an actor out, if `ends` says that it has ended. Returns false if it has not, or if that
-/// was not tried: somebody else has the table, who may wait for a lock that the caller has.
+/// was not tried: another thread has the table, which may wait for a lock that the caller has.
 pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> bool {
     let Ok(table) = shard(identity).try_lock() else {
         return false;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn threads() -> u64 {
-    pirn::metrics().threads.all()
+    pirn::metrics::snapshot().sum("threads")
 }
 
 /// Drops a generator after its producer has opened the gate. The producer is a thread until then.

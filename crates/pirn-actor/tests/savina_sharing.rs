@@ -175,7 +175,7 @@ fn dining_philosophers() {
     assert_eq!(end, ([100; SEATS], [false; SEATS]));
 }
 
-// Sleeping barber: whoever finds no seat comes again.
+// Sleeping barber: a customer that finds no seat comes again.
 
 struct Shop {
     seats: usize,

@@ -20,9 +20,15 @@ const UNSTABLE: [&str; 2] = ["core::marker::Freeze", "core::marker::UnsafeUnpin"
 #[test]
 fn the_public_api_is_that_of_the_snapshot() {
     let snapshot = repository().join("crates/pirn/public-api.txt");
-    // `pirn` re-exports what `pirn-observe` does not hide.
-    let api = ["pirn", "pirn-observe"].map(|package| public_api(&rustdoc_json(package)));
-    let api = api.concat();
+    // `pirn` re-exports what `pirn-observe` does not hide: here under the names of `pirn`, where
+    // the modules are already.
+    let observed = public_api(&rustdoc_json("pirn-observe"));
+    let observed = observed
+        .lines()
+        .filter(|line| !line.starts_with("pub mod "));
+    let observed = observed.map(|line| format!("{line}\n"));
+    let api = public_api(&rustdoc_json("pirn")) + &observed.collect::<String>();
+    let api = api.replace("pirn_observe::", "pirn::");
     if env::var_os("PIRN_BLESS").is_some() {
         fs::write(&snapshot, &api).unwrap();
         return;

@@ -64,7 +64,7 @@ fn run_on<T: Threads>(
 
     let (handles, shortage) = users.gather(threads);
     let gathered = Usage::now()?; // a short run may fall between two looks of the sampler
-    let memory = (T::NAME == Virtual::NAME).then(|| pirn::metrics().memory);
+    let memory = (T::NAME == Virtual::NAME).then(pirn::metrics::snapshot);
     users.go();
     let elapsed = users.join::<T>(handles);
 

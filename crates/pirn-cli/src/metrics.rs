@@ -41,7 +41,7 @@ pub fn run(args: &MetricsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>
     let answer = connection.ask("watch", &[("interval-ms", &interval)], patience)?;
     for line in answer.lines() {
         match writeln!(out, "{}", line?).and_then(|()| out.flush()) {
-            // Whoever reads has seen enough, as `head` does.
+            // The reader has seen enough, as `head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             written => written?,
         }

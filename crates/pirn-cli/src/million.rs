@@ -28,7 +28,7 @@ pub fn run(threads: usize, out: &mut dyn Write) -> io::Result<bool> {
 
     shared.parked.wait_for(spawned);
     steps.done("park", spawned)?;
-    let memory = pirn::metrics().memory;
+    let memory = pirn::metrics::snapshot();
 
     shared.go_on.store(true, Ordering::SeqCst);
     for handle in &handles {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
 use indicatif::{BinaryBytes, HumanCount};
-use pirn::metrics::Memory;
+use pirn::metrics::Metrics;
 
 use crate::measure::Usage;
 use crate::tally::Errors;
@@ -27,7 +27,7 @@ pub struct Outcome {
     /// The highest usage during the run.
     pub peak: Usage,
     /// The memory of virtual threads when all users were connected, if it ran on these.
-    pub memory: Option<Memory>,
+    pub memory: Option<Metrics>,
 }
 
 impl Outcome {
@@ -97,13 +97,13 @@ pub fn table(outcomes: &[Outcome]) -> String {
 
 /// Returns lines on the memory that virtual threads have: of their own, and what the kernel needs
 /// for it.
-pub fn memory(memory: &Memory) -> String {
-    let bytes = |bytes| BinaryBytes(bytes).to_string();
-    let [stacks, tls, cached] = [memory.stacks, memory.tls, memory.stacks_cached].map(bytes);
-    let [records, timers] = [memory.records, memory.timers].map(bytes);
-    let [lot, tables] = [memory.parking_lot, memory.tables].map(bytes);
-    let [reserved, page_tables] = [memory.stacks_reserved, memory.page_tables].map(bytes);
-    let all = bytes(memory.resident());
+pub fn memory(metrics: &Metrics) -> String {
+    let bytes = |part| BinaryBytes(metrics[&*format!("memory.{part}")]).to_string();
+    let [stacks, tls, cached] = ["stacks", "tls", "stacks_cached"].map(bytes);
+    let [records, timers] = ["records", "timers"].map(bytes);
+    let [lot, tables] = ["parking_lot", "tables"].map(bytes);
+    let [reserved, page_tables] = ["stacks_reserved", "page_tables"].map(bytes);
+    let all = BinaryBytes(metrics.resident_memory());
     format!(
         "memory of virtual threads: {all}\n  stacks {stacks} (thread-locals {tls} of it), kept for \
          the next threads {cached}\n  records {records}, timers {timers}, waits for locks {lot}, \

@@ -155,7 +155,7 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
     assert_has(&trace.program, &["pirn"]);
     let said_threads = format!(" of {} virtual threads ", trace.virtual_threads());
     assert_has(&said, &[&said_threads]);
-    // Each was spawned and woken by somebody.
+    // Each was spawned and woken by a thread.
     assert!(!trace.woken.is_empty());
     assert!(
         trace

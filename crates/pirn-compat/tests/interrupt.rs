@@ -7,7 +7,7 @@ use std::thread::yield_now;
 
 use mio::{Events, Poll, Token, Waker};
 use pirn::thread::is_interrupt;
-use pirn::thread::{self, Thread};
+use pirn::thread::{self, Thread, ThreadState};
 use pirn_compat::{self as common, NEVER, watched};
 use rusqlite::Connection;
 use tungstenite::protocol::Role;
@@ -16,7 +16,7 @@ use ureq::Agent;
 
 /// Whether a virtual thread is parked.
 fn waits(thread: &Thread) -> bool {
-    format!("{thread:?}").contains("/waiting")
+    thread.state() == Some(ThreadState::Waiting)
 }
 
 fn await_waiting(thread: &Thread) {

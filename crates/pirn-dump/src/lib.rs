@@ -1,8 +1,8 @@
 //! Thread dumps of pirn: what a process says about its virtual threads, and how it is shown.
 //!
 //! A process makes a [`Dump`], or writes it piece by piece in its wire form, without names of
-//! functions: program counters only. Whoever reads it, usually the command `pirn dump`, finds the
-//! names and writes text, JSON, and the formats of other tools.
+//! functions: program counters only. The reader, usually the command `pirn dump`, finds the names
+//! and writes text, JSON, and the formats of other tools.
 //!
 //! The model and its wire form need no other crate. The features:
 //!

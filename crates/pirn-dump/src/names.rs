@@ -312,12 +312,12 @@ fn counters(stack: &Stack) -> impl Iterator<Item = (u64, bool)> {
 /// Leaves out the frames of the runtime.
 ///
 /// ```text
-///   pirn_rt::vthread::mount::park      recvfrom             <- a function of libc, defined by us
+///   pirn_rt::sched::mount::park      recvfrom             <- a function of libc, defined by us
 ///   pirn::thread::park          <-     server::read
 ///   server::handle                     server::handle
-///   pirn::scope::task_scope::run       pirn_rt::local::with    not shown: what calls the
+///   pirn::scope::task_scope::run       pirn_rt::panic::catch   not shown: what calls the
 ///   std::panic::catch_unwind           std::panic::catch_unwind          thread's function
-///   pirn::scope::with           <-     pirn_rt::vthread::life::entry
+///   pirn::scope::with           <-     pirn_rt::sched::life::entry
 /// ```
 ///
 /// Of frames of the runtime in a row, with what they call of `std`, the outermost is shown: the

@@ -12,7 +12,7 @@
 //! a time, so nothing is locked, and an account without work has no thread.
 
 use pirn_actor::{self as actor, Address, AskError, Builder, Context, Handle, Ref};
-use pirn_http::{IntoResponse, Request, Response, Server, Status};
+use pirn_http::{Error, Request, Server, Status};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -72,23 +72,23 @@ fn perform(accounts: &Ref<Accounts>, order: Order) -> Outcome {
     accounts.ask(Find(order.account))?.ask(Add(order.amount))
 }
 
-fn serve(request: &mut Request, orders: &Address<Order, Outcome>) -> Result<Response, Status> {
-    let account = request.path("id")?.parse();
-    let body = request.bytes().map_err(|_| Status::BAD_REQUEST)?;
+fn serve(orders: &Address<Order, Outcome>, request: &mut Request) -> Result<String, Error> {
+    let account = request.param("id")?;
+    let body = request.bytes()?;
     let amount = match body.is_empty() {
         true => Some(0),
         false => str::from_utf8(&body).ok().and_then(|it| it.parse().ok()),
     };
     let order = Order {
-        account: account.map_err(|_| Status::BAD_REQUEST)?,
+        account,
         amount: amount.ok_or(Status::BAD_REQUEST)?,
     };
     match orders.ask_timeout(order, LIMIT) {
-        Ok(Ok(Ok(balance))) => Ok(format!("{balance}\n").into_response()),
-        Ok(Ok(Err(Refused))) => Err(Status::CONFLICT),
+        Ok(Ok(Ok(balance))) => Ok(format!("{balance}\n")),
+        Ok(Ok(Err(Refused))) => Err(Status::CONFLICT.into()),
         Ok(Err(error)) | Err(error) => {
             eprintln!("{error}"); // The client is not told.
-            Err(Status::SERVICE_UNAVAILABLE)
+            Err(Status::SERVICE_UNAVAILABLE.into())
         }
     }
 }
@@ -99,14 +99,9 @@ fn main() -> std::io::Result<()> {
     let accounts = actor::spawn(Accounts::default());
     let requests = Builder::new().name("request").capacity(1000);
     let orders = requests.each(move |order| perform(&accounts, order));
-    let (asks, adds) = (orders.clone(), orders);
-    Server::new()
-        .get("/accounts/{id}", move |request: &mut Request| {
-            serve(request, &asks)
-        })
-        .post("/accounts/{id}", move |request: &mut Request| {
-            serve(request, &adds)
-        })
+    Server::with_state(orders)
+        .get("/accounts/{id}", serve)
+        .post("/accounts/{id}", serve)
         .bind(address)?
         .serve()
 }

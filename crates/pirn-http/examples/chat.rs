@@ -3,7 +3,7 @@
 //! Each guest has a thread that reads, and one that sends: a guest whose connection is slow keeps
 //! nobody waiting, and is sent away when it is a hundred messages behind.
 
-use pirn_http::{Request, Response, Server, WebSocket};
+use pirn_http::{Response, Server, WebSocket};
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,7 @@ fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8080".into());
     let room = Room::default();
     Server::new()
-        .get("/", |_: &mut Request| Response::ok().html(PAGE))
+        .get("/", || Response::ok().html(PAGE))
         .websocket("/chat", move |socket| room.welcome(socket))
         .bind(address)?
         .serve()

@@ -9,11 +9,12 @@
 //! SQLite blocks, and has one writer at a time: each request takes one of four connections, and
 //! waits for it as long as it may take. A thread that waits costs a page of memory.
 
-use pirn_http::{IntoResponse, Json, Request, Response, Server, Status};
+use pirn_http::observe::{AccessLog, LogFormat};
+use pirn_http::{Error, Json, Request, Server, Status};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 #[derive(Serialize)]
@@ -25,44 +26,6 @@ struct Note {
 #[derive(Deserialize)]
 struct NewNote {
     text: String,
-}
-
-/// What a handler may fail with.
-enum Failure {
-    Request(io::Error),
-    Status(Status),
-    Database(rusqlite::Error),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Request(error)
-    }
-}
-
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
-        Failure::Status(status)
-    }
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Failure {
-        Failure::Database(error)
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        match self {
-            Failure::Request(error) => error.into_response(),
-            Failure::Status(status) => status.into_response(),
-            Failure::Database(error) => {
-                eprintln!("database: {error}"); // The client is not told.
-                Status::INTERNAL_SERVER_ERROR.into_response()
-            }
-        }
-    }
 }
 
 /// Connections that requests borrow.
@@ -90,11 +53,8 @@ impl Database {
         })
     }
 
-    /// Calls a function with a connection.
-    fn with<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> rusqlite::Result<T> {
+    /// Calls a function with a connection. If it fails, the client is not told why.
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         let free = self.free.lock().unwrap();
         let connection = self
             .returned
@@ -105,11 +65,11 @@ impl Database {
         let result = work(&connection);
         self.free.lock().unwrap().push(connection);
         self.returned.notify_one();
-        result
+        result.map_err(Error::internal)
     }
 }
 
-fn list(database: &Database) -> Result<Json<Vec<Note>>, Failure> {
+fn list(database: &Database) -> Result<Json<Vec<Note>>, Error> {
     let notes = database.with(|connection| {
         let mut query = connection.prepare_cached("SELECT id, text FROM notes ORDER BY id")?;
         let notes = query.query_map([], |row| {
@@ -121,11 +81,8 @@ fn list(database: &Database) -> Result<Json<Vec<Note>>, Failure> {
     Ok(Json(notes))
 }
 
-fn find(database: &Database, request: &Request) -> Result<Json<Note>, Failure> {
-    let id: i64 = request
-        .path("id")?
-        .parse()
-        .map_err(|_| Status::BAD_REQUEST)?;
+fn find(database: &Database, request: &mut Request) -> Result<Json<Note>, Error> {
+    let id: i64 = request.param("id")?;
     let text = database.with(|connection| {
         let query = "SELECT text FROM notes WHERE id = ?";
         connection
@@ -136,7 +93,7 @@ fn find(database: &Database, request: &Request) -> Result<Json<Note>, Failure> {
     Ok(Json(Note { id, text }))
 }
 
-fn add(database: &Database, request: &mut Request) -> Result<(Status, Json<Note>), Failure> {
+fn add(database: &Database, request: &mut Request) -> Result<(Status, Json<Note>), Error> {
     let NewNote { text } = request.json()?;
     let id = database.with(|connection| {
         connection.execute("INSERT INTO notes (text) VALUES (?)", params![text])?;
@@ -145,11 +102,8 @@ fn add(database: &Database, request: &mut Request) -> Result<(Status, Json<Note>
     Ok((Status::CREATED, Json(Note { id, text })))
 }
 
-fn delete(database: &Database, request: &Request) -> Result<Status, Failure> {
-    let id: i64 = request
-        .path("id")?
-        .parse()
-        .map_err(|_| Status::BAD_REQUEST)?;
+fn delete(database: &Database, request: &mut Request) -> Result<Status, Error> {
+    let id: i64 = request.param("id")?;
     let deleted =
         database.with(|connection| connection.execute("DELETE FROM notes WHERE id = ?", [id]))?;
     match deleted {
@@ -163,17 +117,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or("127.0.0.1:8080".into());
     let file = arguments.next().unwrap_or("notes.db".into());
-    let database = Arc::new(Database::open(&file, 4)?);
-    let [a, b, c, d] = [(); 4].map(|()| Arc::clone(&database));
-    Server::new()
-        .get("/notes", move |_: &mut Request| list(&a))
-        .get("/notes/{id}", move |request: &mut Request| {
-            find(&b, request)
-        })
-        .post("/notes", move |request: &mut Request| add(&c, request))
-        .delete("/notes/{id}", move |request: &mut Request| {
-            delete(&d, request)
-        })
+    Server::with_state(Database::open(&file, 4)?)
+        .get("/notes", list)
+        .post("/notes", add)
+        .get("/notes/{id}", find)
+        .delete("/notes/{id}", delete)
+        .with(AccessLog::new(io::stdout()).format(LogFormat::Json))
         .bind(address)?
         .serve()?;
     Ok(())

@@ -1,6 +1,6 @@
 //! The server that `ci/http-tools` sends other people's clients, load and attacks to.
 //!
-//! `cargo run --release -p pirn-http --features gzip --example probe -- [NAME=VALUE]...`
+//! `cargo run --release -p pirn-http --example probe -- [NAME=VALUE]...`
 //!
 //! | argument | is |
 //! |---|---|
@@ -16,8 +16,8 @@
 
 use pirn_http::files::Files;
 use pirn_http::{
-    Body, Compression, Handler, IntoResponse, Json, Limits, Listener, Request, Response, Server,
-    Status, Timeouts, Tls, WebSocket,
+    Body, Compression, Error, Handler, IntoResponse, Json, Limits, Listener, Request, Response,
+    Server, Status, Timeouts, Tls, WebSocket,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -104,16 +104,14 @@ fn lines(request: &mut Request) -> io::Result<()> {
 }
 
 /// Returns a body of as many bytes as the path says.
-fn large(request: &mut Request) -> Result<Body, Status> {
-    let bytes = request.path("bytes")?;
-    let bytes = bytes.parse().map_err(|_| Status::BAD_REQUEST)?;
+fn large(request: &mut Request) -> Result<Body, Error> {
+    let bytes = request.param("bytes")?;
     Ok(Body::from_sized_reader(io::repeat(b'x'), bytes))
 }
 
 /// Returns a body in chunks, of as many bytes as the path says.
-fn stream(request: &mut Request) -> Result<Body, Status> {
-    let bytes = request.path("bytes")?;
-    let bytes = bytes.parse().map_err(|_| Status::BAD_REQUEST)?;
+fn stream(request: &mut Request) -> Result<Body, Error> {
+    let bytes = request.param("bytes")?;
     Ok(Body::from_reader(io::repeat(b'x').take(bytes)))
 }
 
@@ -153,15 +151,15 @@ fn main() -> io::Result<()> {
     let log = log.transpose()?;
     let mut server = Server::new()
         .files("/probe/files", Files::new(get("folder", "."))?)
-        .get("/probe/hello", |_: &mut Request| "Hello, World!")
+        .get("/probe/hello", || "Hello, World!")
         .get("/probe/lines", lines)
         .get("/probe/large/{bytes}", large)
         .get("/probe/stream/{bytes}", stream)
         .any("/probe/upload", upload)
         .post("/probe/copy", Request::bytes)
-        .post("/probe/refuse", |_: &mut Request| Status::PAYLOAD_TOO_LARGE)
+        .post("/probe/refuse", || Status::PAYLOAD_TOO_LARGE)
         .websocket("/probe/socket", web_socket)
-        .with(Compression::new().layer())
+        .with(Compression::new())
         .with(
             move |request: &mut Request, inner: &Handler| match request.uri.path() {
                 path if path.starts_with("/probe/") => inner(request),

@@ -8,8 +8,7 @@
 //!
 //! What belongs to one version is in `h1::head`, `h1::framing` and `h2::head`.
 
-use crate::h1::framing::decimal;
-use crate::h1::refusal::Refusal;
+use crate::refusal::Refusal;
 use http::uri::Authority;
 use http::{Method, StatusCode, Uri};
 
@@ -37,7 +36,7 @@ pub(crate) fn check_host(
             Authority::try_from(bytes)
                 .ok()
                 .filter(is_host_and_port)
-                .ok_or(Refusal::bad("Host is no host"))?,
+                .ok_or(Refusal::bad("invalid Host header"))?,
         ),
     };
     match target {
@@ -108,6 +107,16 @@ fn is_plain_host(bytes: &[u8]) -> bool {
         _ => false,
     };
     name > 0 && port_is_fine
+}
+
+/// Parses digits only, unlike `str::parse`, which takes a sign.
+pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
+    let add = |number: u64, digit: &u8| match digit {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+        _ => None,
+    };
+    let number = value.iter().try_fold(0, add)?;
+    (!value.is_empty()).then_some(number)
 }
 
 #[cfg(test)]

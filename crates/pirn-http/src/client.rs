@@ -2,7 +2,7 @@
 
 use crate::memory::Pipe;
 use crate::server;
-use crate::server::shared::Shared;
+use crate::shared::Shared;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::fmt;
 use std::io::Write;

@@ -9,7 +9,7 @@ impl Request {
     /// Returns the cookies of the request, with percent signs decoded. What is no cookie is left
     /// out.
     pub fn cookies(&self) -> impl Iterator<Item = Cookie<'_>> {
-        let fields = self.headers.get_all(COOKIE).iter();
+        let fields = self.headers().get_all(COOKIE).iter();
         let texts = fields.filter_map(|value| value.to_str().ok());
         texts.flat_map(|text| Cookie::split_parse_encoded(text).flatten())
     }
@@ -44,7 +44,7 @@ impl Response {
     /// ```
     /// use pirn_http::cookies::{Cookie, SameSite};
     /// use pirn_http::{Request, Response, Server};
-    /// let server = Server::new().get("/", |_: &mut Request| {
+    /// let server = Server::new().get("/", || {
     ///     let session = Cookie::build(("session", "a;b"))
     ///         .path("/")
     ///         .http_only(true)
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn each_cookie_is_a_field_and_no_text_leaves_it() {
-        let server = Server::new().get("/", |_: &mut Request| {
+        let server = Server::new().get("/", || {
             Response::ok()
                 .cookie(("a", "1\r\nset-cookie: evil=1"))
                 .cookie(("b", "ä, \";"))

@@ -1,9 +1,9 @@
 //! Cross-origin requests: which other sites' pages may read responses.
 
+use crate::handler::{Handler, Middleware};
 use crate::negotiation::vary;
 use crate::request::Request;
 use crate::response::Response;
-use crate::server::shared::Handler;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
@@ -11,7 +11,7 @@ use http::header::{
     HeaderValue, ORIGIN,
 };
 use http::{Method, StatusCode};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What pages of other origins may do: the CORS protocol of the Fetch standard, as a middleware.
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// let cors = Cors::origins(["https://app.example"])
 ///     .methods([Method::GET, Method::PUT])
 ///     .headers([header::CONTENT_TYPE]);
-/// let server = Server::new().get("/", |_: &mut Request| "data").with(cors.layer());
+/// let server = Server::new().get("/", || "data").with(cors);
 /// let fields = [("origin", "https://app.example")];
 /// let answer = server.client().request(Method::GET, "/", &fields, b"");
 /// assert_eq!(answer.headers["access-control-allow-origin"], "https://app.example");
@@ -39,6 +39,8 @@ pub struct Cors {
     exposed: Vec<HeaderName>,
     credentials: bool,
     max_age: Option<Duration>,
+    /// Made of the others for the first request.
+    fields: OnceLock<Arc<Fields>>,
 }
 
 impl Cors {
@@ -51,6 +53,7 @@ impl Cors {
             exposed: Vec::new(),
             credentials: false,
             max_age: None,
+            fields: OnceLock::new(),
         }
     }
 
@@ -106,33 +109,6 @@ impl Cors {
         }
     }
 
-    /// Returns the middleware, for [`Server::with`](crate::Server::with).
-    pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
-        let fields = Arc::new(Fields::new(&self));
-        move |request: &mut Request, inner: &Handler| {
-            let origin = request.field(ORIGIN);
-            let allowed = self.allowed(origin);
-            let is_preflight = request.method == Method::OPTIONS
-                && origin.is_some()
-                && request.field(ACCESS_CONTROL_REQUEST_METHOD).is_some();
-            if is_preflight {
-                return self.preflight(allowed, &fields);
-            }
-            let by_origin = self.origins.is_some();
-            let fields = Arc::clone(&fields);
-            request.before_response(move |response| {
-                if by_origin {
-                    vary(&mut response.headers, &ORIGIN);
-                }
-                if let Some(origin) = allowed {
-                    response.headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-                    response.headers.extend(fields.of_all.clone());
-                }
-            });
-            inner(request)
-        }
-    }
-
     /// Returns the value for `Access-Control-Allow-Origin`.
     fn allowed(&self, origin: Option<&[u8]>) -> Option<HeaderValue> {
         match &self.origins {
@@ -158,6 +134,32 @@ impl Cors {
             headers.remove(ACCESS_CONTROL_EXPOSE_HEADERS);
         }
         response
+    }
+}
+
+impl Middleware for Cors {
+    fn handle(&self, request: &mut Request, inner: &Handler) -> Response {
+        let fields = self.fields.get_or_init(|| Arc::new(Fields::new(self)));
+        let origin = request.field(ORIGIN);
+        let allowed = self.allowed(origin);
+        let is_preflight = request.method == Method::OPTIONS
+            && origin.is_some()
+            && request.field(ACCESS_CONTROL_REQUEST_METHOD).is_some();
+        if is_preflight {
+            return self.preflight(allowed, fields);
+        }
+        let by_origin = self.origins.is_some();
+        let fields = Arc::clone(fields);
+        request.before_response(move |response| {
+            if by_origin {
+                vary(&mut response.headers, &ORIGIN);
+            }
+            if let Some(origin) = allowed {
+                response.headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+                response.headers.extend(fields.of_all.clone());
+            }
+        });
+        inner(request)
     }
 }
 
@@ -216,11 +218,11 @@ mod tests {
 
     fn client(cors: Cors) -> Client {
         Server::new()
-            .get("/", |_: &mut Request| "data")
+            .get("/", || "data")
             .get("/pushed", |request: &mut Request| -> io::Result<()> {
                 request.respond(Response::ok())?.write_all(b"data")
             })
-            .with(cors.layer())
+            .with(cors)
             .client()
     }
 

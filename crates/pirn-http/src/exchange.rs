@@ -1,12 +1,12 @@
 //! A request and its answer below [`Request`](crate::Request), in whatever protocol.
 
 use crate::h1::connection::Connection;
-use crate::h1::refusal::Refusal;
 #[cfg(feature = "http2")]
 use crate::h2;
+use crate::limits::watch::{Limit, Seat};
+use crate::refusal::Refusal;
 use crate::response::Response;
-use crate::server::shared::Shared;
-use crate::server::watch::{Limit, Seat};
+use crate::shared::Shared;
 use crate::split::Split;
 use http::{HeaderMap, StatusCode};
 use std::io;
@@ -211,7 +211,7 @@ fn misused(why: &'static str) -> io::Error {
 
 /// The body of a request ends before its framing says so.
 pub(crate) fn ended_early() -> io::Error {
-    let why = Refusal::bad("the body ends early");
+    let why = Refusal::bad("the body ended too early");
     io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn too_large() -> io::Error {
 mod tests {
     use super::*;
     use crate::Timeouts;
-    use crate::server::watch::Watch;
+    use crate::limits::watch::Watch;
     use pirn::thread;
     use std::sync::Arc;
     use std::time::Duration;

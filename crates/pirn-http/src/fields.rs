@@ -6,7 +6,11 @@
 //! HTTP/2 there is a map from the beginning.
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue, MaxSizeReached};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, MAX_FORWARDS, MaxSizeReached,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use std::cell::OnceCell;
 use std::fmt;
 
@@ -17,21 +21,31 @@ const MANY: usize = 6 * 1024;
 /// The longest name that a field can have.
 pub(crate) const LONGEST_NAME: usize = (1 << 16) - 1;
 
-/// What a [`Request`](crate::Request) derefs to: its header fields.
-///
-/// # Examples
-/// ```
-/// use pirn_http::{Request, Server, header};
-/// let server = Server::new().get("/", |request: &mut Request| {
-///     request.headers.get_all(header::ACCEPT).iter().count().to_string()
-/// });
-/// assert_eq!(server.client().get("/").text(), "0");
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Fields {
-    /// The header fields.
-    pub headers: HeaderMap,
+/// Fields that mean something before the body only: framing, routing, how the body is read, who
+/// asks (RFC 9110, section 6.5.1). They are left out.
+pub(crate) const NO_TRAILERS: [HeaderName; 14] = [
+    AUTHORIZATION,
+    CONNECTION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    COOKIE,
+    HOST,
+    MAX_FORWARDS,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    PROXY_AUTHORIZATION,
+];
+
+/// Removes fields of these names.
+#[cfg(feature = "http2")]
+pub(crate) fn remove_all(names: &[HeaderName], fields: &mut HeaderMap) {
+    for name in names {
+        fields.remove(name);
+    }
 }
 
 /// See the module's documentation.
@@ -41,7 +55,7 @@ pub(crate) struct LazyFields {
     /// How many fields it has.
     count: usize,
     /// In a box: mostly there is none, and requests are moved about.
-    fields: OnceCell<Box<Fields>>,
+    fields: OnceCell<Box<HeaderMap>>,
 }
 
 impl LazyFields {
@@ -72,26 +86,26 @@ impl LazyFields {
         LazyFields {
             head: Bytes::new(),
             count: 0,
-            fields: OnceCell::from(Box::new(Fields { headers })),
+            fields: OnceCell::from(Box::new(headers)),
         }
     }
 
-    pub(crate) fn get(&self) -> &Fields {
+    pub(crate) fn get(&self) -> &HeaderMap {
         self.fields.get_or_init(|| self.make())
     }
 
-    pub(crate) fn get_mut(&mut self) -> &mut Fields {
+    pub(crate) fn get_mut(&mut self) -> &mut HeaderMap {
         self.get();
         self.fields.get_mut().expect("it is set")
     }
 
     #[cold]
-    fn make(&self) -> Box<Fields> {
+    fn make(&self) -> Box<HeaderMap> {
         let made = self.try_make();
         made.expect("there is room for so few")
     }
 
-    fn try_make(&self) -> Result<Box<Fields>, MaxSizeReached> {
+    fn try_make(&self) -> Result<Box<HeaderMap>, MaxSizeReached> {
         let mut headers = HeaderMap::try_with_capacity(self.count)?;
         for (name, value) in lines(&self.head) {
             let checked = "it was checked when the head was parsed";
@@ -99,13 +113,13 @@ impl LazyFields {
             let value = HeaderValue::from_maybe_shared(self.head.slice_ref(value)).expect(checked);
             headers.try_append(name, value)?;
         }
-        Ok(Box::new(Fields { headers }))
+        Ok(Box::new(headers))
     }
 
     /// Returns the value of the first field of this name, which may be in any case.
     pub(crate) fn first(&self, name: &str) -> Option<&[u8]> {
         match self.fields.get() {
-            Some(fields) => fields.headers.get(name).map(HeaderValue::as_bytes),
+            Some(fields) => fields.get(name).map(HeaderValue::as_bytes),
             None => lines(&self.head)
                 .find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
                 .map(|(_, value)| value),
@@ -113,9 +127,10 @@ impl LazyFields {
     }
 
     /// Returns the values of all fields of this name, which may be in any case.
+    #[cfg(any(feature = "files", feature = "json", test))]
     pub(crate) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f [u8]> {
         let made = self.fields.get();
-        let in_map = made.map(|fields| fields.headers.get_all(name).into_iter());
+        let in_map = made.map(|fields| fields.get_all(name).into_iter());
         let in_head = made.is_none().then(|| lines(&self.head));
         let in_head = in_head.into_iter().flatten();
         let in_head = in_head.filter(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()));
@@ -131,7 +146,7 @@ impl LazyFields {
 
 impl fmt::Debug for LazyFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().headers.fmt(f)
+        self.get().fmt(f)
     }
 }
 
@@ -171,7 +186,7 @@ mod tests {
         }
         assert_eq!(Vec::from_iter(fields.all("X")), [b"1", b"2"]);
         assert!(!fields.has_map());
-        let map = &fields.get().headers;
+        let map = fields.get();
         assert_eq!(map.len(), 4);
         assert_eq!(map["host"], "a:80");
         assert_eq!(Vec::from_iter(map.get_all("x")), ["1", "2"]);
@@ -181,19 +196,19 @@ mod tests {
     #[test]
     fn a_change_is_seen_by_whoever_looks_then() {
         let mut fields = fields(HEAD);
-        let headers = &mut fields.get_mut().headers;
+        let headers = fields.get_mut();
         headers.insert("x", HeaderValue::from_static("3"));
         headers.remove("host");
         assert_eq!(fields.first("X"), Some(&b"3"[..]));
         assert_eq!(fields.first("host"), None);
-        assert_eq!(fields.get().headers.len(), 2);
+        assert_eq!(fields.get().len(), 2);
     }
 
     #[test]
     fn a_head_may_have_no_fields() {
         let fields = fields(b"GET / HTTP/1.0\r\n\r\n");
         assert_eq!(fields.first("host"), None);
-        assert!(fields.get().headers.is_empty());
+        assert!(fields.get().is_empty());
     }
 
     #[test]
@@ -201,9 +216,9 @@ mod tests {
         use crate::{Cors, Request, Server};
         let server = Server::new()
             .get("/", |request: &mut Request| request.has_map().to_string())
-            .with(Cors::origins(["https://app.example"]).layer());
+            .with(Cors::origins(["https://app.example"]));
         #[cfg(feature = "gzip")]
-        let server = server.with(crate::Compression::new().layer());
+        let server = server.with(crate::Compression::new());
         let fields = [
             ("origin", "https://app.example"),
             ("accept-encoding", "gzip"),

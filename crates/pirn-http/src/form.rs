@@ -1,7 +1,7 @@
 //! Forms and queries as values.
 
-use crate::h1::refusal::{Refusal, Unfit};
 use crate::media_type::MediaType;
+use crate::refusal::{Refusal, Unfit};
 use crate::request::Request;
 use http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ impl Request {
     /// ```
     pub fn query_as<T: DeserializeOwned>(&self) -> io::Result<T> {
         let query = self.uri.query().unwrap_or_default();
-        let what = "the query is not what is expected";
+        let what = "invalid query";
         serde_urlencoded::from_str(query).map_err(|error| Unfit::of(what, &error))
     }
 
@@ -56,14 +56,14 @@ impl Request {
     /// assert_eq!(answer.text(), "Jörg B");
     /// ```
     pub fn form<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        let is_form = MediaType::of(&self.headers)
+        let is_form = MediaType::of(self.headers())
             .is_some_and(|media_type| media_type.is("application/x-www-form-urlencoded"));
         if !is_form {
-            let why = "the body is no application/x-www-form-urlencoded";
+            let why = "the body is not application/x-www-form-urlencoded";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into());
         }
         let bytes = self.bytes()?;
-        let what = "the form is not what is expected";
+        let what = "invalid form";
         serde_urlencoded::from_bytes(&bytes).map_err(|error| Unfit::of(what, &error))
     }
 }

@@ -1,7 +1,7 @@
 //! JSON.
 
-use crate::h1::refusal::{Refusal, Unfit};
 use crate::media_type::MediaType;
+use crate::refusal::{Refusal, Unfit};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -63,7 +63,7 @@ impl Request {
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why).into());
         }
         let bytes = self.bytes()?;
-        let what = "the body is not the JSON that is expected";
+        let what = "invalid JSON body";
         serde_json::from_slice(&bytes).map_err(|error| Unfit::of(what, &error))
     }
 }

@@ -7,7 +7,7 @@
 //! #[pirn::main]
 //! fn main() -> std::io::Result<()> {
 //!     Server::new()
-//!         .get("/", |_: &mut Request| "Hello, World!")
+//!         .get("/", || "Hello, World!")
 //!         .post("/upload", |request: &mut Request| -> std::io::Result<String> {
 //!             let mut file = std::fs::File::create("upload")?;
 //!             Ok(format!("{} bytes", std::io::copy(request, &mut file)?))
@@ -26,9 +26,9 @@
 //! * [`Server::client`] tests handlers without sockets.
 //!
 //! # Middleware
-//! [`Server::with`] puts a function around all handlers: one of your own, or the `layer` of
-//! [`Cors`], `Compression`, [`observe::AccessLog`], [`observe::Metrics`]; [`observe::request_ids`],
-//! [`limit_concurrency`], [`limit_rate`].
+//! [`Server::with`] puts a function around all handlers, [`Router::with`] one around a group of
+//! them: one of your own, or [`Cors`], `Compression`, [`observe::AccessLog`], [`observe::Metrics`],
+//! [`observe::request_ids`], [`limit_concurrency`], [`limit_rate`].
 //!
 //! # HTTP/2
 //! Clients that speak TLS agree about the protocol in the handshake; `h2` is preferred. Without TLS
@@ -67,13 +67,15 @@
 //! |---|---|---|
 //! | `json` | yes | `Json`, `Request::json` |
 //! | `form` | yes | `Request::form`, `Request::query_as` |
-//! | `cookies` | yes | `cookies`: `Request::cookie`, `Response::cookie` |
-//! | `files` | yes | `files`: `Server::files`, with conditional requests and ranges |
-//! | `http2` | yes | [HTTP/2](#http2), by `h2`, and `tokio-rustls` for TLS: 15 crates more, among them those of `tokio` and `tracing` without their runtime and subscribers |
-//! | `tls` | yes | [`Tls`], [`Server::bind_tls`]: HTTPS by rustls |
-//! | `websocket` | yes | [`WebSocket`], [`Server::websocket`] |
+//! | `cookies` | no | `cookies`: `Request::cookie`, `Response::cookie` |
+//! | `files` | no | `files`: `Server::files`, with conditional requests and ranges |
+//! | `http2` | no | [HTTP/2](#http2), by `h2`, and `tokio-rustls` for TLS: 15 crates more, among them those of `tokio` and `tracing` without their runtime and subscribers |
+//! | `tls` | no | `Tls`, `Server::bind_tls`: HTTPS by rustls |
+//! | `websocket` | no | `WebSocket`, `Server::websocket` |
 //! | `gzip`, `brotli`, `zstd` | no | `Compression`, with these codings; `zstd` builds C |
 //! | `tower` | no | `Server::service`: axum's routers, and other services of `tower` |
+//! | `tracing` | no | `observe::spans`: a span of `tracing` for each request |
+//! | `full` | no | all of these |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -96,6 +98,7 @@ mod compress;
 pub mod cookies;
 mod cors;
 mod date;
+mod error;
 mod events;
 mod exchange;
 mod fields;
@@ -106,9 +109,12 @@ mod form;
 mod h1;
 #[cfg(feature = "http2")]
 mod h2;
+mod handler;
+mod input;
 #[cfg(feature = "json")]
 mod json;
 mod limit;
+mod limits;
 mod media_type;
 mod memory;
 mod multipart;
@@ -126,10 +132,15 @@ mod negotiation;
 pub mod observe;
 mod outgoing;
 mod poison;
+#[cfg(feature = "json")]
+mod problem;
+mod redirect;
+mod refusal;
 mod request;
 mod response;
 mod router;
 mod server;
+mod shared;
 mod split;
 mod stream;
 #[cfg(feature = "tower")]
@@ -139,26 +150,30 @@ pub use client::{Answer, Client};
 #[cfg(any(feature = "brotli", feature = "gzip", feature = "zstd"))]
 pub use compress::Compression;
 pub use cors::Cors;
+pub use error::Error;
 pub use events::{Event, Events};
-pub use fields::Fields;
+pub use handler::{Handler, IntoHandler, Middleware};
 #[cfg(feature = "tls")]
 mod tls;
+mod upgrade;
 #[cfg(feature = "websocket")]
 mod websocket;
 
-pub use h1::upgrade::Upgraded;
 pub use http::{
     self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode as Status, Uri, header,
 };
 #[cfg(feature = "json")]
 pub use json::Json;
 pub use limit::{limit_concurrency, limit_rate};
+pub use limits::Limits;
+pub use limits::timeouts::Timeouts;
 pub use multipart::{Multipart, Part};
+pub use redirect::Redirect;
 pub use request::{Request, ResponseWriter};
 pub use response::{Body, IntoResponse, Response};
-pub use server::shared::{Handler, Limits};
-pub use server::timeouts::Timeouts;
+pub use router::Router;
 pub use server::{Acceptor, Bound, Listener, Running, Server, tcp_acceptor};
+pub use signal_hook::consts::{SIGINT, SIGTERM};
 pub use split::{BodyReader, BodyWriter, Responder};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsBuilder};
@@ -166,5 +181,6 @@ pub use tls::{Tls, TlsBuilder};
 pub use tower::RequestBody;
 #[cfg(feature = "websocket")]
 pub use tungstenite::{Message, protocol::frame::coding::CloseCode};
+pub use upgrade::Upgraded;
 #[cfg(feature = "websocket")]
 pub use websocket::WebSocket;

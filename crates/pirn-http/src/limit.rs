@@ -1,9 +1,9 @@
 //! Limits on requests, as middleware.
 
+use crate::handler::{Handler, Middleware};
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::server::shared::Handler;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,12 +18,10 @@ use std::time::{Duration, Instant};
 /// # Examples
 /// ```
 /// use pirn_http::{Request, Server, Status, limit_concurrency};
-/// let server = Server::new().get("/", |_: &mut Request| "in").with(limit_concurrency(0));
+/// let server = Server::new().get("/", || "in").with(limit_concurrency(0));
 /// assert_eq!(server.client().get("/").status, Status::SERVICE_UNAVAILABLE);
 /// ```
-pub fn limit_concurrency(
-    limit: usize,
-) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
+pub fn limit_concurrency(limit: usize) -> impl Middleware {
     let present = Arc::new(AtomicUsize::new(0));
     move |request: &mut Request, inner: &Handler| {
         // Made before the count is looked at: its drop takes back what is added here.
@@ -58,16 +56,13 @@ impl Drop for Place {
 /// # Examples
 /// ```
 /// use pirn_http::{Request, Server, Status, limit_rate};
-/// let server = Server::new().get("/", |_: &mut Request| "in").with(limit_rate(1, 2));
+/// let server = Server::new().get("/", || "in").with(limit_rate(1, 2));
 /// let client = server.client();
 /// assert_eq!(client.get("/").status, Status::OK);
 /// assert_eq!(client.get("/").status, Status::OK);
 /// // Now one of them per second.
 /// ```
-pub fn limit_rate(
-    per_second: u32,
-    burst: u32,
-) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
+pub fn limit_rate(per_second: u32, burst: u32) -> impl Middleware {
     assert!(per_second > 0 && burst > 0, "a rate of zero serves nobody");
     let bucket = Mutex::new(Bucket::new(per_second, burst, Instant::now()));
     move |request: &mut Request, inner: &Handler| {
@@ -133,12 +128,12 @@ mod tests {
         let (come, here) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         let server = Server::new()
-            .get("/wait", move |_: &mut Request| {
+            .get("/wait", move || {
                 come.send(()).unwrap();
                 wait.lock().unwrap().recv().unwrap();
             })
-            .get("/", |_: &mut Request| "in")
-            .get("/panic", |_: &mut Request| -> () { panic!("on purpose") })
+            .get("/", || "in")
+            .get("/panic", || -> () { panic!("on purpose") })
             .with(limit_concurrency(1));
         let client = Arc::new(server.client());
         let first = Arc::clone(&client);

@@ -1,29 +1,28 @@
 //! Requests.
 
+use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::fields::{Fields, LazyFields};
+use crate::fields::LazyFields;
+use crate::limits::watch::Seat;
 use crate::outgoing::{Given, Outgoing, Then};
 use crate::response::Response;
 use crate::router::Captured;
-use crate::server::watch::Seat;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri, Version};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::ops::{Deref, DerefMut};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A request, while a handler handles it.
 ///
-/// It has the fields of [`http::request::Parts`]: `method`, `uri`, `version`, `extensions`, and, as
-/// it derefs to [`Fields`], `headers`. It is a [`Read`] of its body, which comes while it is read.
+/// It has the fields of [`http::request::Parts`]: `method`, `uri`, `version` and `extensions`; the
+/// header fields are [`headers`](Self::headers). It is a [`Read`] of its body, which comes while it
+/// is read.
 ///
 /// It is the same in HTTP/1.1 and HTTP/2, which [`version`](Self::version) tells apart: `Host` is
 /// there also if the client has sent `:authority`, the target is a path, and `Cookie` is one field.
-///
-/// In HTTP/1.1 the map `headers` is made when it is first asked for, which takes nearly as long as
-/// all else of a small request. [`header`](Self::header) does without it.
 ///
 /// # Examples
 /// ```
@@ -141,16 +140,42 @@ impl Request {
         parts.uri = self.uri.clone();
         parts.version = self.version;
         parts.extensions = self.extensions.clone();
-        parts.headers = self.headers.clone();
+        parts.headers = self.headers().clone();
         parts
     }
 
     /// Returns a part of the path that the route has named, with percent signs decoded.
     ///
     /// # Errors
-    /// 500 if the route has no such name; 400 if it is not UTF-8.
-    pub fn path(&self, name: &str) -> Result<&str, StatusCode> {
-        self.captured.get(name)
+    /// 400 if it is not a value of this type, or not UTF-8.
+    ///
+    /// # Panics
+    /// If the route has no such name.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Error, Request, Server};
+    /// let server = Server::new().get("/users/{id}", |request: &mut Request| -> Result<_, Error> {
+    ///     Ok(format!("user {}", request.param::<u64>("id")?))
+    /// });
+    /// let client = server.client();
+    /// assert_eq!(client.get("/users/7").text(), "user 7");
+    /// let why = "the path parameter id, \"x\": invalid digit found in string";
+    /// assert_eq!(client.get("/users/x").text(), why);
+    /// ```
+    #[track_caller]
+    pub fn param<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, Error> {
+        let bad = |why: String| {
+            let why = format!("the path parameter {name}{why}");
+            Error::new(StatusCode::BAD_REQUEST, why)
+        };
+        let Some(text) = self.captured.get(name) else {
+            let route = self.route().unwrap_or("that has not been found yet");
+            panic!("the route {route} has no parameter {name}");
+        };
+        let text = text.ok_or_else(|| bad(" is not UTF-8".into()))?;
+        text.parse()
+            .map_err(|error| bad(format!(", {text:?}: {error}")))
     }
 
     /// Returns the path of the route that serves this request, such as `/users/{id}`. `None`: there
@@ -182,6 +207,27 @@ impl Request {
             .map(|(_, value)| value)
     }
 
+    /// Returns the header fields. In HTTP/1.1 the map is made when it is first asked for, which
+    /// takes nearly as long as all else of a small request; [`header`](Self::header) does without
+    /// it.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Server, header};
+    /// let server = Server::new().get("/", |request: &mut Request| {
+    ///     request.headers().get_all(header::ACCEPT).iter().count().to_string()
+    /// });
+    /// assert_eq!(server.client().get("/").text(), "0");
+    /// ```
+    pub fn headers(&self) -> &HeaderMap {
+        self.fields.get()
+    }
+
+    /// Returns the header fields, for middleware to change.
+    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+        self.fields.get_mut()
+    }
+
     /// Returns the first header field of this name, if it is visible ASCII.
     pub fn header(&self, name: impl AsRef<str>) -> Option<&str> {
         let value = self.field(name)?;
@@ -196,6 +242,7 @@ impl Request {
     }
 
     /// Returns the values of all header fields of this name.
+    #[cfg(any(feature = "files", feature = "json"))]
     pub(crate) fn fields_named<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f [u8]> {
         self.fields.all(name)
     }
@@ -330,10 +377,10 @@ impl Request {
     ///
     /// # Examples
     /// ```
-    /// use pirn_http::{Request, Server, header};
+    /// use pirn_http::{Handler, Request, Server, header};
     /// let server = Server::new()
-    ///     .get("/", |_: &mut Request| "in")
-    ///     .with(|request: &mut Request, inner| {
+    ///     .get("/", || "in")
+    ///     .with(|request: &mut Request, inner: &Handler| {
     ///         request.before_response(|response| {
     ///             let value = header::HeaderValue::from_static("nosniff");
     ///             response.headers.insert(header::X_CONTENT_TYPE_OPTIONS, value);
@@ -355,6 +402,14 @@ impl Request {
             }
             None
         }));
+    }
+
+    /// Gives the text of an error the form that the client accepts.
+    pub(crate) fn negotiate(&self, response: &mut Response) {
+        #[cfg(feature = "json")]
+        crate::problem::negotiate(self, response);
+        #[cfg(not(feature = "json"))]
+        let _ = response;
     }
 
     /// Completes what a handler has returned, which is all that is around it.
@@ -394,20 +449,6 @@ impl Request {
     /// Returns whether a response has been begun.
     pub fn has_responded(&self) -> bool {
         self.exchange.has_answered()
-    }
-}
-
-impl Deref for Request {
-    type Target = Fields;
-
-    fn deref(&self) -> &Fields {
-        self.fields.get()
-    }
-}
-
-impl DerefMut for Request {
-    fn deref_mut(&mut self) -> &mut Fields {
-        self.fields.get_mut()
     }
 }
 

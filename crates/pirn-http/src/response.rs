@@ -1,11 +1,11 @@
 //! Responses, and what can be returned in their place.
 
-use crate::h1::refusal::{Refusal, Unfit};
-use crate::h1::upgrade::{Upgrade, Upgraded};
+use crate::refusal::{Refusal, Unfit};
+use crate::upgrade::{Upgrade, Upgraded};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE};
-use percent_encoding::{CONTROLS, utf8_percent_encode};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, Read};
 
@@ -185,6 +185,10 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
+    /// The body is the text of an error, which clients may get in another form.
+    pub(crate) is_problem: bool,
+    /// What the operator should know.
+    pub(crate) cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Response {
@@ -194,19 +198,35 @@ impl Response {
             status,
             headers: HeaderMap::new(),
             body: Body::default(),
+            is_problem: false,
+            cause: None,
         }
+    }
+
+    /// Returns a response with the text of an error.
+    pub(crate) fn failure(status: StatusCode, text: impl Into<Bytes>) -> Response {
+        let mut response = Response::new(status).text(text);
+        response.is_problem = true;
+        response
+    }
+
+    /// Returns a 500, whose cause the client is not told.
+    pub(crate) fn internal(cause: Box<dyn StdError + Send + Sync>) -> Response {
+        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.cause = Some(cause);
+        response
+    }
+
+    /// Returns the error that is the cause of a 500 that a handler has returned as an
+    /// [`io::Error`], or by [`Error::internal`](crate::Error::internal). It is for logs; clients
+    /// are not told.
+    pub fn error(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
+        self.cause.as_deref()
     }
 
     /// Returns `200 OK`.
     pub fn ok() -> Response {
         Response::new(StatusCode::OK)
-    }
-
-    /// Returns `303 See Other`, which has the client get another resource. What no header field may
-    /// have, such as line ends, and what is not ASCII, is percent-encoded.
-    pub fn see_other(location: &str) -> Response {
-        let location = utf8_percent_encode(location, CONTROLS).to_string();
-        Response::new(StatusCode::SEE_OTHER).header(LOCATION, location)
     }
 
     /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
@@ -220,7 +240,7 @@ impl Response {
     /// ```
     /// use pirn_http::{Request, Response, Server};
     /// use std::io::{Read, Write};
-    /// let server = Server::new().get("/shout", |_: &mut Request| {
+    /// let server = Server::new().get("/shout", || {
     ///     Response::upgrade("shout", |mut connection| {
     ///         let mut word = [0; 5];
     ///         if connection.read_exact(&mut word).is_ok() {
@@ -346,13 +366,13 @@ pub(crate) fn too_late() -> Response {
 /// | `Option<R>` | as `R`, or 404 |
 /// | `Result<R, E>` | as `R`, or as `E` |
 /// | [`io::Error`] | 500, or what the client has done wrong; see below |
-/// | [`Json`](crate::Json), [`Response`] | as they say |
+/// | `Json`, [`Response`] | as they say |
 ///
 /// An [`io::Error`] from reading the request's body is answered with what is wrong with that: 400,
 /// or 413 if it is too large. All others are 500, and the client is not told their text.
 ///
-/// [`Status`](crate::Status) and [`io::Error`] convert into a [`Response`] by `From` as well: in a
-/// handler whose error is a [`Response`], `?` takes both.
+/// A handler that fails in several ways returns [`Error`](crate::Error), which `?` makes of all of
+/// these.
 ///
 /// # Examples
 /// ```
@@ -382,7 +402,7 @@ impl IntoResponse for StatusCode {
         let response = Response::new(self);
         match self.canonical_reason() {
             Some(reason) if self.is_client_error() || self.is_server_error() => {
-                response.text(reason)
+                Response::failure(self, reason)
             }
             _ => response,
         }
@@ -447,23 +467,11 @@ impl IntoResponse for io::Error {
     fn into_response(self) -> Response {
         let inner = self.get_ref();
         if let Some(refusal) = inner.and_then(|error| error.downcast_ref::<Refusal>()) {
-            return Response::new(refusal.status).text(refusal.why);
+            return Response::failure(refusal.status, refusal.why);
         }
         match inner.and_then(|error| error.downcast_ref::<Unfit>()) {
-            Some(unfit) => Response::new(StatusCode::BAD_REQUEST).text(unfit.to_string()),
-            None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Some(unfit) => Response::failure(StatusCode::BAD_REQUEST, unfit.to_string()),
+            None => Response::internal(self.into()),
         }
-    }
-}
-
-impl From<StatusCode> for Response {
-    fn from(status: StatusCode) -> Response {
-        status.into_response()
-    }
-}
-
-impl From<io::Error> for Response {
-    fn from(error: io::Error) -> Response {
-        error.into_response()
     }
 }

@@ -7,15 +7,15 @@
 
 use crate::exchange::read_in_time;
 use crate::h1::body::Incoming;
-use crate::h1::input::Input;
 use crate::h1::reply::Reply;
 #[cfg(feature = "http2")]
 use crate::h2;
+use crate::input::Input;
+use crate::limits::watch::Seat;
 use crate::outgoing::{Outgoing, Then};
 use crate::request::Request;
 use crate::response::Response;
-use crate::server::shared::Shared;
-use crate::server::watch::Seat;
+use crate::shared::Shared;
 use crate::stream::Stream;
 use std::fmt;
 use std::io::{self, Read, Write};

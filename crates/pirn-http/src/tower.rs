@@ -3,7 +3,6 @@
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{Body, IntoResponse, Response};
-use crate::server::{Server, beneath};
 use bytes::{Buf, Bytes};
 use http::Method;
 use http::header::CONTENT_LENGTH;
@@ -21,43 +20,18 @@ const PIECE: usize = 16 * 1024;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
-impl Server {
-    /// Serves all requests beneath a path, of all methods, by a service of `tower`: a router of
-    /// axum, for example. It gets the whole path.
-    ///
-    /// The service's future runs on the request's thread, by
-    /// [`block_on_interruptible`](pirn::block_on_interruptible), so that one that waits holds up
-    /// nobody else, and one that is interrupted is dropped. What needs the context of an async
-    /// runtime needs that here too: enter it in the service.
-    ///
-    /// Bodies are streams both ways. While the service waits for the next bytes of the request's
-    /// body, and the client sends none, the response does not go on. Trailers are left out, and
-    /// connections are not upgraded.
-    ///
-    /// # Panics
-    /// If the path has parts in braces, or as [`route`](Self::route).
-    ///
-    /// # Examples
-    /// ```
-    /// use axum::{Router, extract::Path, routing::get};
-    /// use pirn_http::Server;
-    /// let hello = |Path(name): Path<String>| async move { format!("Hello, {name}!") };
-    /// let router = Router::new().route("/api/{name}", get(hello));
-    /// let server = Server::new().service("/api", router);
-    /// assert_eq!(server.client().get("/api/you").text(), "Hello, you!");
-    /// ```
-    pub fn service<S, B>(self, path: &str, service: S) -> Server
-    where
-        S: Service<http::Request<RequestBody>, Response = http::Response<B>>,
-        S: Clone + Send + Sync + 'static,
-        S::Error: Into<AnyError>,
-        B: HttpBody,
-        B::Error: Into<AnyError>,
-    {
-        let (prefix, rest) = (beneath(path, "a service"), "{*path}");
-        let serve = move |request: &mut Request| serve(service.clone(), request);
-        self.route_beneath(None, prefix, rest, serve)
-    }
+/// Returns a handler that has a service serve: see [`Server::service`](crate::Server::service).
+pub(crate) fn handler<S, B>(
+    service: S,
+) -> impl Fn(&mut Request) -> io::Result<Response> + Send + Sync + 'static
+where
+    S: Service<http::Request<RequestBody>, Response = http::Response<B>>,
+    S: Clone + Send + Sync + 'static,
+    S::Error: Into<AnyError>,
+    B: HttpBody,
+    B::Error: Into<AnyError>,
+{
+    move |request: &mut Request| serve(service.clone(), request)
 }
 
 /// Has a service serve a request, and sends what it returns.
@@ -165,7 +139,7 @@ fn block_on<F: Future>(future: F) -> io::Result<F::Output> {
     })
 }
 
-/// The body of a request to a [service](Server::service).
+/// The body of a request to a [service](crate::Server::service).
 #[derive(Debug)]
 pub struct RequestBody {
     shared: Arc<Mutex<Shared>>,

@@ -11,10 +11,10 @@
 //!            frames -> socket
 //! ```
 
-use crate::h1::upgrade::Upgraded;
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
+use crate::upgrade::Upgraded;
 use http::header::{
     CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
     UPGRADE,
@@ -271,7 +271,7 @@ impl Request {
 /// The response to a malformed request.
 fn accept_of(request: &Request) -> Result<Option<String>, Box<Response>> {
     let has = |name: HeaderName, token: &str| {
-        let mut values = request.headers.get_all(name).into_iter();
+        let mut values = request.headers().get_all(name).into_iter();
         values.any(|value| {
             let mut tokens = value.to_str().unwrap_or_default().split(',');
             tokens.any(|one| one.trim().eq_ignore_ascii_case(token))
@@ -297,7 +297,7 @@ fn accept_of(request: &Request) -> Result<Option<String>, Box<Response>> {
     if is_http2 {
         return Ok(None);
     }
-    let mut keys = request.headers.get_all(SEC_WEBSOCKET_KEY).into_iter();
+    let mut keys = request.headers().get_all(SEC_WEBSOCKET_KEY).into_iter();
     match (keys.next(), keys.next()) {
         // The base64 of 16 bytes.
         (Some(key), None) if key.len() == 24 => Ok(Some(derive_accept_key(key.as_bytes()))),

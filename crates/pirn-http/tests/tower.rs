@@ -1,5 +1,4 @@
 //! A router of axum, without tokio.
-#![cfg(feature = "tower")]
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -7,7 +6,7 @@ use axum::extract::{DefaultBodyLimit, Path, Query};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::{get, post};
 use http_body::{Body as _, Frame};
-use pirn_http::{Limits, Method, Request, Response, Server};
+use pirn_http::{Handler, Limits, Method, Request, Response, Server};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -109,9 +108,7 @@ fn server() -> Server {
         .route("/api/numbers", get(|| async { Body::new(Numbers(0)) }))
         .route("/api/broken", get(|| async { Body::new(Broken(false)) }))
         .layer(DefaultBodyLimit::disable());
-    Server::new()
-        .get("/own", |_: &mut Request| "own")
-        .service("/api", router)
+    Server::new().get("/own", || "own").service("/api", router)
 }
 
 #[test]
@@ -243,7 +240,7 @@ fn a_body_that_outlives_its_request_ends_with_an_error() {
 #[test]
 fn middleware_of_the_server_is_around_the_service() {
     let client = server()
-        .with(|request: &mut Request, inner| {
+        .with(|request: &mut Request, inner: &Handler| {
             request.before_response(|response: &mut Response| {
                 response.headers.insert("x-seen", "yes".parse().unwrap());
             });

@@ -1,7 +1,6 @@
 //! Files that a client has already are not read for it.
 //!
 //! A test of its own, because the kernel counts what the whole process reads.
-#![cfg(feature = "files")]
 
 use pirn_http::files::Files;
 use pirn_http::{Answer, Client, Method, Server};

@@ -16,11 +16,12 @@ use crate::posix;
 use crate::registry::interposed;
 use core::ffi::c_int;
 use libc::pthread_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking;
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::mark;
+use pirn_rt::no_suspend;
 use pirn_rt::sys;
 use pirn_rt::vthread;
+use pirn_rt::vthread::wait_word;
 
 interposed! {
     family "Cancellation of threads" for Correctness,
@@ -35,17 +36,17 @@ interposed! {
 }
 
 /// Results that tell whether a call was ended by an interrupt.
-pub(crate) trait Interruptible: Copy {
+pub(crate) trait CallResult: Copy {
     fn is_interrupted(self) -> bool;
 }
 
-impl Interruptible for c_int {
+impl CallResult for c_int {
     fn is_interrupted(self) -> bool {
         self == -1 && says_interrupted(sys::errno())
     }
 }
 
-impl Interruptible for isize {
+impl CallResult for isize {
     fn is_interrupted(self) -> bool {
         self == -1 && says_interrupted(sys::errno())
     }
@@ -59,7 +60,7 @@ fn says_interrupted(error: c_int) -> bool {
 #[derive(Clone, Copy)]
 pub(crate) struct Number(pub(crate) c_int);
 
-impl Interruptible for Number {
+impl CallResult for Number {
     fn is_interrupted(self) -> bool {
         says_interrupted(self.0)
     }
@@ -70,7 +71,7 @@ impl Interruptible for Number {
 #[derive(Clone, Copy)]
 pub(crate) struct Slept<R>(pub(crate) R);
 
-impl<R: Copy> Interruptible for Slept<R> {
+impl<R: Copy> CallResult for Slept<R> {
     fn is_interrupted(self) -> bool {
         true
     }
@@ -84,7 +85,7 @@ impl<R: Copy> Interruptible for Slept<R> {
 /// # Safety
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
 #[inline(always)]
-pub(crate) unsafe fn point<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
+pub(crate) unsafe fn point<R: CallResult>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
     match posix::is_on() {
         false => ours(),
         // SAFETY: the caller's contract.
@@ -98,7 +99,7 @@ pub(crate) unsafe fn point<R: Interruptible>(libcs: impl FnOnce() -> R, ours: im
 /// # Safety
 /// As for [`point`].
 #[inline(always)]
-pub(crate) unsafe fn own_point<R: Interruptible>(call: impl Fn() -> R + Copy) -> R {
+pub(crate) unsafe fn own_point<R: CallResult>(call: impl Fn() -> R + Copy) -> R {
     let on_platform = move || {
         // SAFETY: the caller's contract.
         unsafe { pthread_testcancel() };
@@ -111,11 +112,11 @@ pub(crate) unsafe fn own_point<R: Interruptible>(call: impl Fn() -> R + Copy) ->
 /// # Safety
 /// As for [`point`].
 #[inline(never)]
-unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
+unsafe fn point_of_posix<R: CallResult>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
     if vthread::current().is_none() {
         return libcs();
     }
-    let Some(own) = posix::own().filter(|_| !mark::is_up()) else {
+    let Some(own) = posix::own().filter(|_| !no_suspend::is_on()) else {
         return ours();
     };
     loop {
@@ -136,7 +137,7 @@ unsafe fn point_of_posix<R: Interruptible>(libcs: impl FnOnce() -> R, ours: impl
 /// As for [`point`].
 #[inline(always)]
 pub(crate) unsafe fn beginning() {
-    if posix::is_on() && !mark::is_up() {
+    if posix::is_on() && !no_suspend::is_on() {
         // SAFETY: the caller's contract.
         unsafe { pthread_testcancel() };
     }
@@ -153,9 +154,12 @@ pub(super) unsafe fn before_wait() {
     }
 }
 
-/// Returns whether the running thread is one that can be cancelled.
-pub(crate) fn may_be_cancelled() -> bool {
-    posix::own().is_some()
+/// Returns how an interrupt ends a wait that only a cancellation may end.
+pub(crate) fn interruptible() -> wait_word::Interruptible {
+    match posix::own() {
+        Some(_) => wait_word::Interruptible::OnceInFutex,
+        None => wait_word::Interruptible::Never,
+    }
 }
 
 /// Ends the running thread if it is cancelled asynchronously.
@@ -169,70 +173,39 @@ pub(crate) unsafe fn at_any_instruction() {
     }
 }
 
-/// `pthread_cancel`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_cancel(thread: pthread_t) -> c_int {
     let Some(record) = posix::find(thread) else {
         if is_virtual(thread) {
             return libc::ENOSYS;
         }
-        // SAFETY: the caller's contract.
-        return unsafe { real!(unwinding fn pthread_cancel(thread: pthread_t) -> c_int) };
+        return libcs!();
     };
-    // SAFETY: the caller's contract.
-    unsafe { record.cancel() };
+    record.cancel();
     0
 }
 
-/// `pthread_testcancel`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_testcancel() {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match posix::own() {
-            Some(own) => own.test_cancel(),
-            None if vthread::current().is_some() => {}
-            None => real!(unwinding fn pthread_testcancel() -> ()),
-        }
+#[libc_fn]
+pub unsafe fn pthread_testcancel() {
+    match posix::own() {
+        Some(own) => own.test_cancel(),
+        None if vthread::current().is_some() => {}
+        None => libcs!(),
     }
 }
 
-/// `pthread_setcancelstate`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match posix::own() {
-            Some(own) => own.set_cancel_state(state, old),
-            None => real!(
-                unwinding fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int
-            ),
-        }
+#[libc_fn]
+pub unsafe fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int {
+    match posix::own() {
+        Some(own) => own.set_cancel_state(state, old),
+        None => libcs!(),
     }
 }
 
-/// `pthread_setcanceltype`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match posix::own() {
-            Some(own) => own.set_cancel_type(kind, old),
-            None => {
-                real!(unwinding fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int)
-            }
-        }
+#[libc_fn]
+pub unsafe fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int {
+    match posix::own() {
+        Some(own) => own.set_cancel_type(kind, old),
+        None => libcs!(),
     }
 }

@@ -1,59 +1,120 @@
-//! The function `syscall(2)`, through which `std`, `parking_lot` and others call futexes.
+//! Futexes with priority inheritance (`FUTEX_LOCK_PI` and its kin), which have an owner.
+//!
+//! ```text
+//!   31              30           29 .. 0
+//!   +---------------+------------+-----------------------+
+//!   | FUTEX_WAITERS | OWNER_DIED | id of the owner, or 0 |
+//!   +---------------+------------+-----------------------+
+//! ```
+//!
+//! The kernel looks the owner up, and knows no virtual thread. So no thread inherits priority: all
+//! threads lock the word here, and wait for it as for any other, also before the runtime starts. A
+//! platform thread that the kernel had queued before that, by priority, would not be woken later.
+//! Where several virtual threads have one id, the carrier's, an owner is not told from others: each
+//! may unlock the word, and locking it twice waits.
+//!
+//! `FUTEX_WAIT_REQUEUE_PI` and `FUTEX_CMP_REQUEUE_PI` are `ENOSYS`: the kernel would make a waiter
+//! the owner of the word.
 
-use crate::registry::interposed;
-use crate::signals::delivery;
-use crate::{by_number, futex_pi};
-use core::ffi::c_long;
+use crate::{identity, posix};
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use libc::{
+    FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_OWNER_DIED,
+    FUTEX_PRIVATE_FLAG, FUTEX_TID_MASK, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT_BITSET,
+    FUTEX_WAIT_REQUEUE_PI, FUTEX_WAITERS,
+};
 use pirn_rt::blocking::futex;
-use pirn_rt::sys;
+use pirn_rt::sched::runtime;
+use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 
-interposed! {
-    family "System calls by number" for Correctness;
-
-    Parks by hand {
-        syscall: "in the calls that wait for descriptors, futexes, time, children, locks or \
-            signals; any other may block the carrier",
-    }
-}
-
-/// `syscall`. It is variadic in C. In the System V ABI a call of a variadic function passes integer
-/// arguments exactly like a call of a function with that many parameters, so all seven are
-/// declared. Arguments that were not passed hold garbage, which the kernel does not read.
+/// Performs a private futex operation with priority inheritance, or one of the rarer others.
 ///
 /// # Safety
 /// As for the system call.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    let args = [a, b, c, d, e, f];
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        match number {
-            libc::SYS_futex => sys::to_c(futex::futex(args, futex_pi::call)) as c_long,
-            libc::SYS_sched_yield => crate::time::sched_yield().into(),
-            libc::SYS_gettid => crate::identity::gettid().into(),
-            _ => other(number, args),
+#[cold]
+pub(super) unsafe fn call(args: [usize; 6]) -> SysResult {
+    let [address, operation, _, time, ..] = args;
+    let flags = FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
+    let (command, flags) = (operation as i32 & !flags, operation as i32 & flags);
+    let lock = |wait: Option<i32>| {
+        // SAFETY: the caller's contract.
+        word_at(address).and_then(|word| unsafe { lock(word, wait, time) })
+    };
+    match command {
+        FUTEX_LOCK_PI => lock(Some(FUTEX_CLOCK_REALTIME)),
+        FUTEX_LOCK_PI2 => lock(Some(flags & FUTEX_CLOCK_REALTIME)),
+        FUTEX_TRYLOCK_PI => lock(None),
+        FUTEX_UNLOCK_PI => word_at(address).and_then(unlock),
+        FUTEX_WAIT_REQUEUE_PI | FUTEX_CMP_REQUEUE_PI => Err(Errno(libc::ENOSYS)),
+        // SAFETY: the caller's contract.
+        _ => unsafe { futex::wake_op(args) },
+    }
+}
+
+/// Returns whether each thread that may lock a word has an id of its own.
+fn ids_are_unique() -> bool {
+    posix::is_on() || !runtime::is_started() || runtime::has_forked()
+}
+
+fn word_at<'a>(address: usize) -> Result<&'a AtomicU32, Errno> {
+    if !address.is_multiple_of(4) {
+        return Err(Errno(libc::EINVAL));
+    }
+    sys::fetch_u32(address)?;
+    // SAFETY: aligned and readable; the caller of the system call keeps it.
+    Ok(unsafe { AtomicU32::from_ptr(address as *mut u32) })
+}
+
+/// Locks the word, and waits for that as long as `wait`, the flag of the clock, is given.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn lock(word: &AtomicU32, wait: Option<i32>, time: usize) -> SysResult {
+    let own = identity::gettid() as u32;
+    let mut waited = 0;
+    loop {
+        let seen = word.load(SeqCst);
+        let contended = seen | FUTEX_WAITERS;
+        match seen & FUTEX_TID_MASK {
+            0 => {
+                // Others may wait still: a thread that has waited wakes them when it unlocks.
+                let next = seen & FUTEX_OWNER_DIED | waited | own;
+                if word.compare_exchange(seen, next, SeqCst, SeqCst).is_ok() {
+                    return Ok(0);
+                }
+                continue;
+            }
+            owner if owner == own && ids_are_unique() => return Err(Errno(libc::EDEADLK)),
+            _ => {}
+        }
+        let Some(clock) = wait else {
+            return Err(Errno(libc::EAGAIN));
+        };
+        if seen != contended
+            && word
+                .compare_exchange(seen, contended, SeqCst, SeqCst)
+                .is_err()
+        {
+            continue;
+        }
+        let operation = (FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) as usize;
+        let (address, bits) = (word.as_ptr().addr(), u32::MAX as usize);
+        let args = [address, operation, contended as usize, time, 0, bits];
+        // SAFETY: the caller's contract.
+        match unsafe { futex::wait_for(args, |word| WaitReason::at(Kind::Futex, word)) } {
+            Err(Errno(libc::EAGAIN | libc::EINTR)) | Ok(_) => waited = FUTEX_WAITERS,
+            failed => return failed,
         }
     }
 }
 
-/// A separate function, so that a futex call does not save the registers that this one
-/// needs.
-///
-/// # Safety
-/// As for the system call.
-#[inline(never)]
-unsafe fn other(number: c_long, args: [usize; 6]) -> c_long {
-    // SAFETY: the caller's contract.
-    unsafe {
-        by_number::call(number, args)
-            .unwrap_or_else(|| sys::to_c(delivery::kernels(number, args)) as c_long)
+fn unlock(word: &AtomicU32) -> SysResult {
+    let owner = word.load(SeqCst) & FUTEX_TID_MASK;
+    if owner == 0 || ids_are_unique() && owner != identity::gettid() as u32 {
+        return Err(Errno(libc::EPERM));
     }
+    word.store(0, SeqCst);
+    futex::wake_waiters(word.as_ptr(), 1);
+    Ok(0)
 }

@@ -16,12 +16,12 @@ use crate::registry::interposed;
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use libc::{pid_t, pthread_t};
-use pirn_rt::glibc::symbols::real;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::glibc::tls;
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::vthread::{self, table};
-use pirn_rt::{arch, runtime};
+use pirn_rt::{arch, sched::runtime};
 
 interposed! {
     family "Identities of threads" for Correctness;
@@ -48,7 +48,7 @@ pub(crate) fn after_fork() {
 
 /// Returns the stack of a virtual thread, given by its `pthread_t`.
 pub fn slot_of(thread: pthread_t) -> Option<Slot> {
-    // Relaxed: as above.
+    // Relaxed: written by the thread that forked, before this child had a second thread.
     slot_with(thread).filter(|_| FORKED.load(Ordering::Relaxed) != thread as usize)
 }
 
@@ -62,30 +62,25 @@ pub(crate) fn slot_with(thread: pthread_t) -> Option<Slot> {
     region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
 }
 
-/// `sched_getcpu`: libc reads the TLS block, in which the kernel stores the number for platform
-/// threads only.
-#[unsafe(no_mangle)]
-pub extern "C" fn sched_getcpu() -> c_int {
+/// libc reads the TLS block, in which the kernel stores the number for platform threads only.
+#[libc_fn]
+pub fn sched_getcpu() -> c_int {
     if vthread::current().is_none() {
         // SAFETY: no arguments.
-        return unsafe { real!(fn sched_getcpu() -> c_int) };
+        return unsafe { libcs!() };
     }
     let mut cpu: c_uint = 0;
     // SAFETY: the kernel writes one number.
-    match unsafe { call!(libc::SYS_getcpu, &raw mut cpu, 0, 0) } {
-        Ok(_) => cpu as c_int,
-        Err(Errno(e)) => sys::to_c(Err(Errno(e))) as c_int,
-    }
+    let result = unsafe { call!(libc::SYS_getcpu, &raw mut cpu, 0, 0) };
+    sys::to_c(result.map(|_| cpu as usize)) as c_int
 }
 
-/// `gettid`: the carrier's id, which changes. Where `pthread_create` makes virtual threads, the
+/// The carrier's id, which changes. Where `pthread_create` makes virtual threads, the
 /// program expects an id that stays: it gets the one in the TCB, which glibc's locks use as well.
-#[unsafe(no_mangle)]
-pub extern "C" fn gettid() -> pid_t {
+#[libc_fn]
+pub fn gettid() -> pid_t {
     if posix::is_on() && vthread::current().is_some() {
-        let place = arch::thread_pointer() + tls::template().tid_offset;
-        // SAFETY: the running thread's TCB.
-        return unsafe { (place as *const pid_t).read() };
+        return own_id();
     }
     sys::os_thread_id() as pid_t
 }
@@ -117,7 +112,7 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
         let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
         // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
         let same = unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32;
-        same && (table::is_resident(slot) || posix::find(slot.tp() as pthread_t).is_some())
+        same && (table::has_thread(slot) || posix::find(slot.tp() as pthread_t).is_some())
     };
     match exists {
         true => Ok(Whose::Virtual(slot.tp() as pthread_t)),
@@ -128,18 +123,15 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
 /// Returns the running virtual thread's own id, if this one, the kernel's, is its carrier's: what
 /// `gettid` gives in Rust programs.
 pub(crate) fn of_own_carrier(id: pid_t) -> Option<pid_t> {
-    is_own_carrier(None, id).then(|| {
-        let place = arch::thread_pointer() + tls::template().tid_offset;
-        // SAFETY: the running thread's TCB.
-        unsafe { (place as *const pid_t).read() }
-    })
+    let is_carriers = vthread::current().is_some() && id.cast_unsigned() == sys::os_thread_id();
+    is_carriers.then(own_id)
 }
 
-/// Returns whether these are the ids of this process and the running virtual thread's carrier.
-pub(crate) fn is_own_carrier(process: Option<pid_t>, id: pid_t) -> bool {
-    // SAFETY: no arguments.
-    let here = process.is_none_or(|process| process == unsafe { libc::getpid() });
-    here && vthread::current().is_some() && id.cast_unsigned() == sys::os_thread_id()
+/// Returns the id in the running thread's TCB.
+fn own_id() -> pid_t {
+    let place = arch::thread_pointer() + tls::template().tid_offset;
+    // SAFETY: the running thread's TCB.
+    unsafe { (place as *const pid_t).read() }
 }
 
 /// Returns the id that the kernel knows: the process has it in place of a virtual thread.

@@ -29,7 +29,6 @@ mod families;
 mod forward;
 mod fs;
 mod futex;
-mod futex_pi;
 pub mod identity;
 mod io;
 mod net;
@@ -76,8 +75,8 @@ pub fn addresses() -> Vec<usize> {
 pub unsafe fn after_fork() {
     // SAFETY: the caller's contract.
     unsafe {
-        io::stream_locks::after_fork();
-        process::exit::after_fork();
+        io::stdio::after_fork();
+        process::exec::after_fork();
     }
 }
 

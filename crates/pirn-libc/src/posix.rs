@@ -87,7 +87,7 @@ pub trait Record: Cancellable {
     /// creator has asked for.
     fn stack(&self, slot: Slot) -> (usize, usize);
 
-    fn core(&self) -> Option<&Core>;
+    fn core(&self) -> &Core;
 
     /// Notes what the running thread returns, which ends by `pthread_exit`.
     fn exit_with(&self, value: *mut c_void);
@@ -200,7 +200,7 @@ pub(crate) fn own() -> Option<&'static dyn Record> {
 /// Returns what the runtime knows of a thread, if it is a virtual one that `pthread_create` has
 /// made.
 pub(crate) fn core_of(thread: pthread_t) -> Option<&'static Core> {
-    find(thread)?.core()
+    Some(find(thread)?.core())
 }
 
 /// Notes that the program sets default attributes of threads.

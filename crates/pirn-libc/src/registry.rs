@@ -19,10 +19,12 @@
 //! | `Pool { fn … = SYS_name(values); }` | a system call, on the pool |
 //! | `Pool { fn …; }` | libc's own function, on the pool |
 //! | `Pool then noted { fn …; }` | the same; its result goes through `noted` |
-//! | `Glance { fn … = SYS_name(values) if at_hand; }` | a system call; unless `at_hand`, on the pool |
+//! | `Cached { fn … = SYS_name(values) if at_hand; }` | a system call; unless `at_hand`, on the pool |
 //! | `Dedicated { fn …; }` | libc's own function, on a platform thread of its own |
 //! | `Carrier { fn …; }` | libc's own function, with the carrier's thread pointer |
-//! | `Anything as { fn … = expression; }` | a function that evaluates the (`unsafe`) expression |
+//! | `Anything as { fn … = expression; }` | a function that evaluates the (`unsafe`) expression, in which `libcs!()` calls libc's own function |
+//! | `Anything alias { name = other, … }` | another name of a function |
+//! | `Anything variadic { name(2 named) = other, … }` | a variadic function, by the one that takes a `va_list` |
 //! | `Anything by hand { name, name: "remark" }` | nothing |
 //!
 //! The tables are the source of the check at start that these definitions win ([`startup`]), of the
@@ -45,7 +47,7 @@ pub(crate) enum Disposition {
     /// Works on the virtual thread's own data, without a system call that could block.
     Own,
     /// Runs on the carrier if the kernel has all it needs at hand, else on the pool.
-    Glance,
+    Cached,
     /// Runs on the bounded pool of platform threads, while the virtual thread parks.
     Pool,
     /// Runs on a platform thread of its own, while the virtual thread parks.
@@ -73,10 +75,10 @@ pub(crate) struct Interposed {
     /// Our definition.
     #[cfg_attr(not(any(test, feature = "dump")), allow(dead_code))] // Read by dumps.
     pub(crate) address: *const c_void,
-    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) disposition: Disposition,
     /// A further note, or empty.
-    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) remark: &'static str,
 }
 
@@ -85,11 +87,11 @@ unsafe impl Sync for Interposed {}
 
 /// The functions of one file.
 pub(crate) struct Family {
-    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) title: &'static str,
     pub(crate) need: Need,
-    /// What none of them can do, or empty.
-    #[cfg_attr(not(test), allow(dead_code))] // As above.
+    /// What they cannot do, or empty.
+    #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) cannot: &'static str,
     /// The functions, by section.
     pub(crate) sections: &'static [&'static [Interposed]],
@@ -97,14 +99,20 @@ pub(crate) struct Family {
 
 /// Lists a file's interposed functions, and defines some of them. See the module's documentation.
 macro_rules! interposed {
+    (family $($rest:tt)*) => {
+        $crate::registry::interposed! {
+            /// This file's interposed functions.
+            FAMILY: family $($rest)*
+        }
+    };
     (
-        family $title:literal for $need:ident $(, cannot $cannot:literal)?;
+        $(#[$doc:meta])* $family:ident: family $title:literal for $need:ident $(, cannot $cannot:literal)?;
         $($how:ident $($kind:ident)* { $($items:tt)* })*
     ) => {
         $( $crate::registry::interposed!(@define $how [$($kind)*] $($items)*); )*
 
-        /// This file's interposed functions.
-        pub(crate) const FAMILY: $crate::registry::Family = {
+        $(#[$doc])*
+        pub(crate) const $family: $crate::registry::Family = {
             use $crate::registry::{Disposition, Family, Need, interposed};
             Family {
                 title: $title,
@@ -121,17 +129,43 @@ macro_rules! interposed {
         $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $value:expr;
     )*) => {$(
         $crate::registry::interposed! {
-            @function [$($doc),*] $name($($arg: $ty),*) -> $ret { $value }
+            @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
+                #[allow(unused_macros)]
+                macro_rules! libcs {
+                    () => {
+                        pirn_rt::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret)
+                    };
+                }
+                $value
+            }
         }
     )*};
-    (@define Glance [] $(
+    (@define $how:ident [alias] $($name:ident = $other:path),* $(,)?) => {$(
+        pirn_rt::arch::forward_to! {
+            #[doc = concat!("`", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As for libc's function of this name.
+            $name => $other
+        }
+    )*};
+    (@define $how:ident [variadic] $($name:ident($named:tt named) = $other:path),* $(,)?) => {$(
+        pirn_rt::arch::forward_variadic! {
+            #[doc = concat!("`", stringify!($name), "`.")]
+            ///
+            /// # Safety
+            /// As for libc's function of this name.
+            $name($named named) => $other
+        }
+    )*};
+    (@define Cached [] $(
         $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty
             = $number:ident($($value:expr),*) if $at_hand:expr;
     )*) => {$(
         $crate::registry::interposed! {
             @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
                 let args = $crate::forward::args([$($value as usize),*]);
-                $crate::forward::glance(
+                $crate::forward::if_cached(
                     $crate::registry::c_name!($name), || $at_hand, libc::$number, args,
                 ) as $ret
             }
@@ -180,26 +214,29 @@ macro_rules! interposed {
     }};
     (@call Pool $name:ident $($signature:tt)*) => {
         pirn_rt::blocking::pool::bounded(
-            pirn_rt::vthread::awaited::Awaited::call($crate::registry::c_name!($name)),
+            pirn_rt::vthread::wait_reason::WaitReason::call($crate::registry::c_name!($name)),
             || pirn_rt::glibc::symbols::real!(fn $name $($signature)*),
         )
     };
     (@call Carrier $($signature:tt)*) => {
         $crate::forward::on_carrier(|| pirn_rt::glibc::symbols::real!(fn $($signature)*))
     };
-    (@call Dedicated $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {{
-        let call = || {
-            let result = pirn_rt::glibc::symbols::real!(fn $name($($arg: $ty),*) -> $ret);
-            $crate::forward::from_c(result)
-        };
-        let awaited =
-            pirn_rt::vthread::awaited::Awaited::call($crate::registry::c_name!($name));
-        pirn_rt::sys::to_c(pirn_rt::blocking::pool::dedicated(awaited, call)) as $ret
-    }};
+    (@call Dedicated $name:ident $($signature:tt)*) => {
+        $crate::forward::dedicated_call(
+            $crate::registry::c_name!($name),
+            || pirn_rt::glibc::symbols::real!(fn $name $($signature)*),
+        )
+    };
 
     // Lists.
     (@list $how:ident [by hand] $($name:ident $(: $remark:literal)?),* $(,)?) => {
         &[$( interposed!(@entry $how $name concat!("" $(, $remark)?)) ),*]
+    };
+    (@list $how:ident [alias] $($name:ident = $other:path),* $(,)?) => {
+        &[$( interposed!(@entry $how $name "") ),*]
+    };
+    (@list $how:ident [variadic] $($name:ident($named:tt named) = $other:path),* $(,)?) => {
+        &[$( interposed!(@entry $how $name "") ),*]
     };
     (@list $how:ident [as] $(
         $(#[$doc:meta])* fn $name:ident($($signature:tt)*) -> $ret:ty = $value:expr;

@@ -36,7 +36,7 @@ pub fn started() {
 ///
 /// Another definition of a name that is needed for [`Correctness`](Need::Correctness) is an error.
 /// Other names may be defined by another preloaded library: then those calls block their carrier. A
-/// name that nobody defines cannot be called, and a linker may leave it out (it exports the names
+/// name without a definition cannot be called, and a linker may leave it out (it exports the names
 /// that its own C library has).
 ///
 /// # Errors
@@ -73,11 +73,11 @@ fn bound_elsewhere(name: &CStr, definition: *mut c_void) -> String {
     )
 }
 
-/// Returns the definition that calls by a name reach, of which `found` is the address.
+/// Returns the definition that calls by a name reach; `found` is its address.
 ///
 /// In a program that is not position-independent and that takes the address of a function, that
-/// address is an entry of the program's own jump table, for everybody. It leads to the first
-/// definition behind the program.
+/// address is an entry of the program's own jump table, for all libraries too. It leads to the
+/// first definition behind the program.
 fn definition(found: *mut c_void, function: &Interposed) -> *mut c_void {
     if !is_jump(found) {
         return found;
@@ -98,25 +98,18 @@ fn definition(found: *mut c_void, function: &Interposed) -> *mut c_void {
 /// elsewhere: a symbol that is not defined, and yet has a value.
 fn is_jump(address: *mut c_void) -> bool {
     const RTLD_DL_SYMENT: c_int = 1;
-    unsafe extern "C" {
-        fn dladdr1(
-            address: *const c_void,
-            info: *mut libc::Dl_info,
-            symbol: *mut *const libc::Elf64_Sym,
-            flags: c_int,
-        ) -> c_int;
-    }
-    let mut symbol = core::ptr::null();
+    let mut symbol = core::ptr::null_mut();
     // SAFETY: all zeros is a valid `Dl_info`; dladdr1 takes any address, and returns an entry of a
     // loaded object's table.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
-        let found = dladdr1(address, &mut info, &mut symbol, RTLD_DL_SYMENT);
+        let found = libc::dladdr1(address, &mut info, &mut symbol, RTLD_DL_SYMENT);
+        let symbol = symbol.cast::<libc::Elf64_Sym>();
         found != 0 && symbol.as_ref().is_some_and(|symbol| symbol.st_shndx == 0)
     }
 }
 
-/// Returns what the linker knows of the object that contains an address; nulls if there is none.
+/// Returns what the linker knows of the object that contains an address; nulls outside of all.
 fn object_of(address: *const c_void) -> libc::Dl_info {
     // SAFETY: all zeros is a valid `Dl_info`; dladdr takes any address.
     unsafe {

@@ -13,13 +13,13 @@
 //! | [`semaphore`] | `trywait`, parking lot | the same |
 //! | [`cond`] | ours, on our futexes | ours: libc's would unlock the mutex out of our sight |
 //! | [`barrier`], [`once`] | ours, on our futexes | ours |
-//! | [`spin`] | `trylock`, parking lot, with a look from time to time | the same |
+//! | spinlocks ([`mutex`]) | `trylock`, parking lot, with a look from time to time | the same |
 //!
-//! C11's names for the same are in [`c11`](crate::thread::c11). Functions that never
-//! wait (`init`, `destroy`, `trylock`) are libc's.
+//! C11's names for the same are in `thread/aliases.rs`. Functions that never wait (`init`,
+//! `destroy`, `trylock`) are libc's.
 //!
 //! Mutexes, locks for reading and writing, and semaphores share one way to wait ([`acquire`]), and
-//! list their functions in tables. Those of condition variables are written by hand, because a
+//! list their functions in tables. Condition variables' are written by hand, because a
 //! cancellation unwinds out of them.
 //!
 //! An object shared between processes may be released by a process without Pirn. A virtual thread
@@ -34,22 +34,21 @@ pub mod once;
 pub mod robust;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
-pub(crate) mod spin;
 
 #[cfg(feature = "dump")]
 pub use layout::owner_of;
 pub(crate) use layout::{check as check_layout, is_held_once, owns};
 
-use crate::virtual_thread;
+use crate::{Time, virtual_thread};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
-use libc::{clockid_t, pthread_mutex_t, timespec};
+use libc::{clockid_t, pthread_mutex_t};
 use pirn_rt::blocking::parking_lot::{self, Parked};
+use pirn_rt::sched::safepoint::{self, Ran};
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
-use pirn_rt::vthread::summons::{self, Ran};
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::WaitReason;
+use pirn_rt::vthread::wait_word::Interruptible;
 
 /// Kinds of objects in the parking lot. A key is the object's address with the kind in its two low
 /// bits, so that a late wake for a futex that was at the same address is not taken for one of the
@@ -69,7 +68,7 @@ fn key<T>(object: *const T, kind: KeyKind) -> usize {
 ///
 /// # Safety
 /// `time` points to a timespec.
-pub(crate) unsafe fn deadline(clock: clockid_t, time: *const timespec) -> Result<Deadline, c_int> {
+pub(crate) unsafe fn deadline(clock: clockid_t, time: Time) -> Result<Deadline, c_int> {
     // SAFETY: the caller's contract.
     let time = unsafe { &*time };
     if !(0..1_000_000_000).contains(&time.tv_nsec) {
@@ -83,6 +82,20 @@ pub(crate) unsafe fn deadline(clock: clockid_t, time: *const timespec) -> Result
         }
         _ => Err(libc::EINVAL),
     }
+}
+
+/// The clock and the time at which a wait ends, as the program has given them; `None`: never.
+type Until = Option<(clockid_t, Time)>;
+
+/// Returns that time as a deadline. `EINVAL` if it is not a valid time.
+///
+/// # Safety
+/// It points to a timespec.
+unsafe fn end_of(until: Until) -> Result<Deadline, c_int> {
+    // SAFETY: the caller's contract.
+    until.map_or(Ok(Deadline::NEVER), |(clock, time)| unsafe {
+        deadline(clock, time)
+    })
 }
 
 /// The time of the next attempt for an object that may be released without a look into the lot:
@@ -114,8 +127,9 @@ impl Recheck {
 
 /// An object of libc's, as a virtual thread waits for it.
 struct Waiting {
-    /// What it is, for people.
-    awaited: Awaited,
+    /// What dumps show.
+    reason: WaitReason,
+    deadline: Deadline,
     /// The object's key in the parking lot.
     key: usize,
     /// The bits under which a release finds the thread there.
@@ -123,17 +137,17 @@ struct Waiting {
     /// Whether the object may be released without a look into the lot.
     unseen: bool,
     /// Whether an interrupt ends the wait, with `EINTR`.
-    hearing: Option<Hearing>,
+    interruptible: Interruptible,
 }
 
 impl Waiting {
     /// Runs the handlers of signals. Returns whether the wait fails: only those for semaphores do.
     #[cold]
-    fn fails_after_signals(&self, deadline: Deadline) -> bool {
+    fn fails_after_signals(&self) -> bool {
         let is_semaphore = self.key & 3 == KeyKind::Semaphore as usize;
-        match summons::attend() {
+        match safepoint::run_pending() {
             Ran::Nothing => false,
-            Ran::Restarting => is_semaphore && !deadline.is_never(),
+            Ran::Restarting => is_semaphore && !self.deadline.is_never(),
             Ran::Interrupting => is_semaphore,
         }
     }
@@ -143,21 +157,21 @@ impl Waiting {
     ///
     /// `attempt` also runs under the lock of the lot's bucket: it must not block. Every operation
     /// that makes it succeed must look into the lot afterwards, unless the object is `unseen`.
-    fn acquire(&self, deadline: Deadline, busy: c_int, attempt: impl Fn() -> c_int) -> c_int {
+    fn acquire(&self, busy: c_int, attempt: impl Fn() -> c_int) -> c_int {
         let mut recheck = Recheck::new(self.unseen);
-        let awaited = match self.unseen {
-            true => self.awaited.looking(),
-            false => self.awaited,
+        let reason = match self.unseen {
+            true => self.reason.looking(),
+            false => self.reason,
         };
         loop {
             let mut result = busy;
-            let until = recheck.until(deadline);
+            let until = recheck.until(self.deadline);
             let parked = parking_lot::park(
                 self.key,
                 self.bits,
                 until,
-                self.hearing,
-                |_| awaited,
+                self.interruptible,
+                |_| reason,
                 || {
                     result = attempt();
                     result == busy
@@ -165,7 +179,7 @@ impl Waiting {
             );
             match parked {
                 Parked::Invalid => {}
-                Parked::Summoned if self.fails_after_signals(deadline) => return libc::EINTR,
+                Parked::SafePoint if self.fails_after_signals() => return libc::EINTR,
                 _ => result = attempt(),
             }
             if result != busy {
@@ -174,7 +188,7 @@ impl Waiting {
             if parked == Parked::Interrupted {
                 return libc::EINTR;
             }
-            if parked == Parked::TimedOut && deadline.has_passed() {
+            if parked == Parked::TimedOut && self.deadline.has_passed() {
                 return libc::ETIMEDOUT;
             }
         }
@@ -184,22 +198,19 @@ impl Waiting {
 /// Acquires an object of libc's on a virtual thread: tries, then parks and tries again. `busy` is
 /// the result of an attempt while others have the object.
 ///
-/// Before a wait it calls `prepare`, which says how to wait, and then `deadline`; the error of
-/// either is the result.
+/// Before a wait it calls `prepare`, which says how to wait, and whose error is the result.
 #[inline]
 fn acquire(
     busy: c_int,
     attempt: impl Fn() -> c_int,
     prepare: impl FnOnce() -> Result<Waiting, c_int>,
-    deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
     let result = attempt();
     if result != busy {
         return result;
     }
-    let waiting = prepare().and_then(|waiting| Ok((waiting, deadline()?)));
-    match waiting {
-        Ok((waiting, deadline)) => waiting.acquire(deadline, busy, attempt),
+    match prepare() {
+        Ok(waiting) => waiting.acquire(busy, attempt),
         Err(e) => e,
     }
 }
@@ -207,19 +218,20 @@ fn acquire(
 /// Locks something of libc's that can only be tried, on a virtual thread: tries, then parks and
 /// tries again. It may be [released] without a look into the lot.
 ///
-/// `call` is what the thread is doing, for people.
+/// Dumps show `call`.
 pub(crate) fn lock_by_trying<T>(call: &'static CStr, object: *const T, attempt: impl Fn() -> bool) {
     let attempt = || if attempt() { 0 } else { libc::EBUSY };
     let prepare = || {
         Ok(Waiting {
-            awaited: Awaited::call(call),
+            reason: WaitReason::call(call),
+            deadline: Deadline::NEVER,
             key: key(object, KeyKind::Lock),
             bits: 1,
             unseen: true,
-            hearing: None,
+            interruptible: Interruptible::Never,
         })
     };
-    acquire(libc::EBUSY, attempt, prepare, || Ok(Deadline::NEVER));
+    acquire(libc::EBUSY, attempt, prepare);
 }
 
 /// A lock of virtual threads around one of libc's own, under which libc calls the program.

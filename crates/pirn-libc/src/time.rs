@@ -6,13 +6,14 @@ use crate::cancel::{self, Slept};
 use crate::registry::interposed;
 use crate::virtual_thread;
 use core::ffi::{c_int, c_uint};
+use core::ptr;
 use libc::{clockid_t, timespec};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::Nap;
-use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::safepoint::Ran;
 use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::summons::Ran;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_word::Interruptible;
 use pirn_rt::{blocking, sched};
 
 /// How long a thread sleeps before it looks at a clock of CPU time again. The kernel looks at these
@@ -23,42 +24,28 @@ const LONGEST_PAUSE_NS: u64 = 20_000_000;
 interposed! {
     family "Sleeping and yielding" for Scaling;
 
-    Parks by hand { clock_nanosleep, nanosleep, sleep, usleep }
-    Own by hand { sched_yield }
+    Parks by hand { clock_nanosleep, nanosleep, sleep }
     Parks as {
-        fn __nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int
-            = nanosleep(request, remaining);
+        fn usleep(micros: libc::useconds_t) -> c_int
+            = nanosleep(&sys::timespec(u64::from(micros) * 1000), ptr::null_mut());
     }
-    Own as {
-        fn __sched_yield() -> c_int = sched_yield();
-        /// glibc 2.34 removed it from its headers.
-        fn pthread_yield() -> c_int = sched_yield();
-    }
+    Own by hand { sched_yield }
+    Parks alias { __nanosleep = nanosleep }
+    // glibc 2.34 removed `pthread_yield` from its headers.
+    Own alias { __sched_yield = sched_yield, pthread_yield = sched_yield }
 }
 
 /// `clock_nanosleep`, which `std::thread::sleep` calls. Returns an error number.
-///
-/// # Safety
-/// `request` points to a timespec.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn clock_nanosleep(
+#[libc_fn]
+pub unsafe fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     request: *const timespec,
     remaining: *mut timespec,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn clock_nanosleep(
-                    clock: clockid_t, flags: c_int, request: *const timespec, remaining: *mut timespec
-                ) -> c_int
-            )
-        };
-        let ours = move || Slept(sleep_by(clock, flags, request, remaining));
-        cancel::point(|| Slept(libcs()), ours).0
-    }
+    let libcs = move || libcs!();
+    let ours = move || Slept(sleep_by(clock, flags, request, remaining));
+    cancel::point(|| Slept(libcs()), ours).0
 }
 
 /// # Safety
@@ -115,8 +102,8 @@ fn sleep_by_other(
     remaining: *mut timespec,
 ) -> c_int {
     let (mut now, at_once) = (sys::timespec(0), sys::timespec(0));
-    // The kernel says whether one may sleep by it. It does not know those of virtual threads.
-    // SAFETY: a valid time.
+    // The kernel says whether a thread may sleep by this clock. It does not know clocks of virtual
+    // threads. SAFETY: a valid time.
     let asked = unsafe { call!(libc::SYS_clock_nanosleep, clock, 0, &raw const at_once, 0) };
     match asked {
         Err(error) if !clocks::is_anothers(clock) => return error.0,
@@ -148,7 +135,7 @@ fn sleep_by_other(
             false => (left / 4).clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS),
         };
         last = now;
-        match blocking::nap_until(Deadline::after_nanos(pause), Hearing::Sleep) {
+        match blocking::nap_until(Deadline::after_nanos(pause), Interruptible::OnceInSleep) {
             Nap::Over | Nap::Signalled(Ran::Nothing) => {}
             Nap::Interrupted => return 0, // As in `nap`.
             Nap::Signalled(_) if relative && !remaining.is_null() => {
@@ -172,7 +159,7 @@ fn nap(nanos: u64) -> Option<u64> {
     }
     let deadline = Deadline::after_nanos(nanos);
     loop {
-        match blocking::nap_until(deadline, Hearing::Sleep) {
+        match blocking::nap_until(deadline, Interruptible::OnceInSleep) {
             Nap::Signalled(Ran::Nothing) => {}
             Nap::Signalled(_) => return Some(deadline.nanos().saturating_sub(sys::now())),
             // An interrupt ends the sleep early, once. Not with EINTR: `std` would go on sleeping.
@@ -181,26 +168,18 @@ fn nap(nanos: u64) -> Option<u64> {
     }
 }
 
-/// `nanosleep`.
-///
-/// # Safety
-/// `request` points to a timespec.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn nanosleep(
-    request: *const timespec,
-    remaining: *mut timespec,
-) -> c_int {
-    // SAFETY: the caller's contract. nanosleep(2) counts in CLOCK_REALTIME's units, unaffected by
-    // its jumps: monotonic.
-    match unsafe { clock_nanosleep(libc::CLOCK_MONOTONIC, 0, request, remaining) } {
+#[libc_fn]
+pub unsafe fn nanosleep(request: *const timespec, remaining: *mut timespec) -> c_int {
+    // `CLOCK_REALTIME`, by whose units it counts, but not by its jumps.
+    match clock_nanosleep(libc::CLOCK_MONOTONIC, 0, request, remaining) {
         0 => 0,
         e => sys::to_c(Err(Errno(e))) as c_int,
     }
 }
 
-/// `sleep`: returns the seconds not slept, if a signal ended it.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
+/// Returns the seconds not slept, if a signal ended it.
+#[libc_fn]
+pub fn sleep(seconds: c_uint) -> c_uint {
     if virtual_thread().is_some() {
         let ours = move || Slept(nap(u64::from(seconds) * 1_000_000_000));
         // SAFETY: on a virtual thread, so libc's own function is not called; nothing to drop.
@@ -218,17 +197,8 @@ pub extern "C-unwind" fn sleep(seconds: c_uint) -> c_uint {
     }
 }
 
-/// `usleep`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn usleep(micros: libc::useconds_t) -> c_int {
-    let time = sys::timespec(u64::from(micros) * 1000);
-    // SAFETY: a valid timespec.
-    unsafe { nanosleep(&time, core::ptr::null_mut()) }
-}
-
-/// `sched_yield`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn sched_yield() -> c_int {
+#[libc_fn]
+pub fn sched_yield() -> c_int {
     match virtual_thread() {
         Some(core) => sched::yield_now(core),
         None => sys::os_yield(),

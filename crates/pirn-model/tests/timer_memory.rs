@@ -10,7 +10,7 @@ mod own_vec;
 #[path = "../../pirn-rt/src/primitives.rs"]
 #[allow(dead_code, unused_imports)] // The runtime uses more of them than the timer heap does.
 mod primitives;
-#[path = "../../pirn-rt/src/blocking/timer/heap.rs"]
+#[path = "../../pirn-rt/src/reactor/heap.rs"]
 mod timer_heap;
 
 use core::ptr::{self, NonNull};
@@ -133,7 +133,7 @@ fn insert_without_memory_is_an_error() {
         // SAFETY: the nodes outlive the heap, and a refused one is not in it.
         if exhausted(|| unsafe { heap.insert(deadline(i), node) }).is_err() {
             refused += 1;
-            // SAFETY: as above.
+            // SAFETY: the nodes outlive the heap, and a refused one is not in it.
             unsafe {
                 assert!(!heap.remove(node), "in the heap nevertheless");
                 heap.insert(deadline(i), node).unwrap();

@@ -88,7 +88,7 @@ impl DurableOptions {
         self
     }
 
-    /// Sets the time after which a message is given to somebody else whose worker is not heard of:
+    /// Sets the time after which a message is given to another worker if its own is not heard of:
     /// 30 s by default. A handler may take longer: its node says that it is at work. It counts when
     /// the queue is made.
     pub fn patience(mut self, patience: Duration) -> DurableOptions {
@@ -407,7 +407,7 @@ where
         }
     }
 
-    /// Works on a message, and tells the server how that went. If it cannot be told, somebody does
+    /// Works on a message, and tells the server how that went. If it cannot be told, a worker does
     /// it again.
     fn finish(&self, job: Box<dyn Job>) -> Result<(), NodeError> {
         let attempt = job.attempt();

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Somebody who waits for an answer.
+/// A thread that waits for an answer.
 pub(crate) trait Asker: Send {
     fn give(self: Box<Self>, answer: Result<Bytes, AskError>);
     fn is_wanted(&self) -> bool;

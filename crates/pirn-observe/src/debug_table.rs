@@ -17,9 +17,10 @@
 //! A reader finds it by its symbol, or, in a stripped program, by the section `.pirn_debug`, of
 //! which it is the only content. `gdb/threads.py` beside this file is such a reader.
 
+use pirn_rt::sched::carrier;
 use pirn_rt::stack::region;
 use pirn_rt::vthread::{record, table};
-use pirn_rt::{arch, runtime};
+use pirn_rt::{arch, sched::runtime};
 
 /// The version of the table's own layout. Names may come and go without a new one.
 pub const VERSION: u32 = 1;
@@ -37,32 +38,27 @@ struct Entry {
 }
 
 /// The names that come from the layers' own lists.
-const LAYOUTS: [&[(&str, usize)]; 5] = [
+const LAYOUTS: [&[(&str, usize)]; 6] = [
     &runtime::LAYOUT,
     &record::LAYOUT,
     &table::LAYOUT,
+    &carrier::LAYOUT,
     &region::LAYOUT,
     &arch::SAVED,
 ];
 
-/// The names of addresses.
-const ADDRESSES: [(&str, *const ()); 6] = {
+/// The names of addresses; the last four are of code that matters to a reader of stacks.
+const ADDRESSES: [(&str, *const ()); 10] = {
     let [regions, count] = region::tables();
+    let [switches, switches_end] = arch::switch_table();
+    let [outermost, preempted] = arch::marks();
     [
         ("version", VERSION_OF_PIRN.as_ptr().cast()),
         ("runtime", runtime::place()),
         ("regions", regions),
         ("regions.count", count),
-        ("residents", table::tables()),
-        ("carriers", table::mounted()),
-    ]
-};
-
-/// Those of code that matters to a reader of stacks.
-const CODE: [(&str, *const ()); 4] = {
-    let [switches, switches_end] = arch::switch_table();
-    let [outermost, preempted] = arch::marks();
-    [
+        ("threads", table::tables()),
+        ("carriers", carrier::mounted()),
         ("switches", switches),
         ("switches.end", switches_end),
         ("outermost", outermost),
@@ -71,7 +67,7 @@ const CODE: [(&str, *const ()); 4] = {
 };
 
 pub const COUNT: usize = {
-    let (mut count, mut list) = (ADDRESSES.len() + CODE.len(), 0);
+    let (mut count, mut list) = (ADDRESSES.len(), 0);
     while list < LAYOUTS.len() {
         count += LAYOUTS[list].len();
         list += 1;
@@ -107,12 +103,8 @@ pub static PIRN_DEBUG: DebugTable = DebugTable {
 const fn entries() -> [Entry; COUNT] {
     let mut entries = [entry("", core::ptr::null()); COUNT];
     let (mut at, mut list) = (0, 0);
-    while at < ADDRESSES.len() + CODE.len() {
-        let (name, address) = match at.checked_sub(ADDRESSES.len()) {
-            None => ADDRESSES[at],
-            Some(at) => CODE[at],
-        };
-        entries[at] = entry(name, address);
+    while at < ADDRESSES.len() {
+        entries[at] = entry(ADDRESSES[at].0, ADDRESSES[at].1);
         at += 1;
     }
     while list < LAYOUTS.len() {
@@ -140,8 +132,8 @@ const fn entry(name: &str, value: *const ()) -> Entry {
     Entry { name, value }
 }
 
-/// Has the linker keep the table in every program that starts a runtime: `#[used]` keeps it in its
-/// object file, and this reference takes that out of an archive.
+/// Makes the linker keep the table in every program that starts a runtime: `#[used]` keeps it in
+/// its object file, and this reference takes that out of an archive.
 pub fn keep() {
     core::hint::black_box(&raw const PIRN_DEBUG);
 }

@@ -1,14 +1,15 @@
 //! What the diagnostics have found: counted for metrics, and the last ones kept for dumps.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use pirn_dump::Finding;
 use pirn_rt::lock::Lock;
 use std::sync::Arc;
 
 /// The number of diagnostics that are kept.
 const MOST: usize = 32;
 
-/// A condition that is no error, but that the operator probably wants to know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A condition that is not an error, but that the operator probably wants to know.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     StuckCarrier,
     SparesExhausted,
@@ -26,28 +27,22 @@ impl Kind {
     ];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::StuckCarrier => "stuck-carrier",
-            Kind::SparesExhausted => "spares-exhausted",
-            Kind::PoolFull => "pool-full",
-            Kind::GrowingSite => "growing-site",
-        }
+        NAMES[self as usize]
     }
 }
 
-/// A diagnostic that was found a while ago.
-#[derive(Clone, Debug)]
-pub struct Recent {
-    pub kind: &'static str,
-    pub text: String,
-    /// The ids of the threads that it is about.
-    pub threads: Vec<u64>,
-}
+/// The names of all kinds, in the order of their numbers.
+pub const NAMES: [&str; Kind::ALL.len()] = [
+    "stuck-carrier",
+    "spares-exhausted",
+    "pool-full",
+    "growing-site",
+];
 
 static TOTALS: [AtomicU64; Kind::ALL.len()] = [const { AtomicU64::new(0) }; Kind::ALL.len()];
 
 /// The last diagnostics, in a ring: how many were ever kept, and the ring.
-static KEPT: Lock<(usize, [Option<Arc<Recent>>; MOST])> = Lock::new((0, [const { None }; MOST]));
+static KEPT: Lock<(usize, [Option<Arc<Finding>>; MOST])> = Lock::new((0, [const { None }; MOST]));
 
 /// Forgets what was found in the parent process.
 ///
@@ -61,14 +56,13 @@ pub unsafe fn after_fork() {
     unsafe { KEPT.renew((0, [const { None }; MOST])) };
 }
 
-/// Returns how often each diagnostic has been found, by name.
-pub fn totals() -> impl Iterator<Item = (&'static str, u64)> {
-    let counts = TOTALS.iter().map(|count| count.load(Relaxed)); // Relaxed: statistics only.
-    Kind::ALL.into_iter().map(Kind::name).zip(counts)
+/// Returns how often each diagnostic has been found, in the order of their numbers.
+pub fn totals() -> [u64; Kind::ALL.len()] {
+    TOTALS.each_ref().map(|count| count.load(Relaxed)) // Relaxed: statistics only.
 }
 
 /// Returns the last diagnostics that were found, the oldest first.
-pub fn recent() -> Vec<Arc<Recent>> {
+pub fn recent() -> Vec<Finding> {
     let copy = {
         let kept = KEPT.lock(); // Nothing is allocated under it.
         let mut copy = [const { None }; MOST];
@@ -77,15 +71,16 @@ pub fn recent() -> Vec<Arc<Recent>> {
         }
         copy
     };
-    copy.into_iter().flatten().collect()
+    let recent = copy.iter().flatten();
+    recent.map(|finding| Finding::clone(finding)).collect()
 }
 
-/// Counts a diagnostic, and keeps it for dumps.
+/// Counts a diagnostic, and keeps the first line of its text for dumps.
 pub fn keep(kind: Kind, text: &str, threads: &[u64]) {
     TOTALS[kind as usize].fetch_add(1, Relaxed); // Relaxed: statistics only.
-    let recent = Arc::new(Recent {
-        kind: kind.name(),
-        text: text.to_owned(),
+    let recent = Arc::new(Finding {
+        kind: kind.name().into(),
+        text: text.lines().next().unwrap_or_default().to_owned(),
         threads: threads.to_owned(),
     });
     let old = {
@@ -113,11 +108,8 @@ mod tests {
         for number in 0..2 * MOST {
             keep(Kind::GrowingSite, &format!("kept {number}"), &[]);
         }
-        let texts: Vec<_> = recent().iter().map(|recent| recent.text.clone()).collect();
-        let expected: Vec<_> = (MOST..2 * MOST)
-            .map(|number| format!("kept {number}"))
-            .collect();
-        assert_eq!(texts, expected);
-        assert!(totals().any(|(name, count)| name == "growing-site" && count >= MOST as u64));
+        let texts = recent().into_iter().map(|finding| finding.text);
+        assert!(texts.eq((MOST..2 * MOST).map(|number| format!("kept {number}"))));
+        assert!(totals()[Kind::GrowingSite as usize] >= MOST as u64);
     }
 }

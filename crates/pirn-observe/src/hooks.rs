@@ -1,7 +1,7 @@
 //! What the crates above know and this one shows: functions that they give once, at the start.
 
 use pirn_dump::Scope;
-use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::wait_reason::Kind;
 use std::sync::OnceLock;
 
 /// See the module's documentation.

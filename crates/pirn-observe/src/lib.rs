@@ -69,4 +69,5 @@ pub unsafe fn after_fork() {
         server::after_fork();
         findings::after_fork();
     }
+    dump::after_fork();
 }

@@ -3,36 +3,33 @@
 //! A walker notes it under its claim of the thread ([`Noted::of`]): two words, and the owner of a
 //! lock, which is read from the lock, because the thread keeps that there as long as it waits. The
 //! rest comes later, when the thread may run again: a descriptor's addresses are asked for by its
-//! number, so they may be those of another that has the number by then.
+//! number, so they may belong to another that has the number by then.
 //!
-//! * [`ends`]: what is at the ends of a descriptor. [`scopes`]: the open scopes.
-//! * [`crowds`]: how many wait for the same lock.
-//! * [`deadlocks`]: circles of waiting threads; [`holders`]: which thread probably holds a lock.
+//! * [`ends`]: what is at the ends of a descriptor.
+//! * [`deadlocks`]: circles of waiting threads, and which thread probably holds a lock.
 //!   [`standstill`]: whether anything can go on at all.
 
-pub mod crowds;
 pub mod deadlocks;
-mod ends;
-mod holders;
-pub mod scopes;
+pub(crate) mod ends;
 pub mod standstill;
 
 use crate::hooks::hooks;
 use core::ffi::CStr;
-use pirn_dump::{LockKind, Wait, WaitKind};
+use pirn_dump::{LockKind, Thread, Wait};
 use pirn_rt::arch;
 use pirn_rt::stack::Slot;
 use pirn_rt::time::{self, Deadline};
-use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::{Core, table};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// What a thread waits for, as a walker has noted it.
 #[derive(Clone, Copy)]
 pub struct Noted {
-    awaited: Awaited,
+    reason: WaitReason,
     deadline: Option<Deadline>,
-    /// The id of the virtual thread that has the lock; 0: nobody, or not known.
+    /// The id of the virtual thread that has the lock; 0: none has it, or it is not known.
     owner: u64,
     /// It waits for a lock of `std`, which keeps no owner.
     std_lock: bool,
@@ -53,41 +50,23 @@ const SIGNALS: [&CStr; 8] = [
 impl Noted {
     /// Notes what a parked thread waits for, which the caller has claimed. Does not allocate.
     pub fn of(core: &Core) -> Noted {
-        let awaited = core.awaits.what();
-        let lock = match awaited.kind() {
-            Kind::Mutex | Kind::RwLockToRead | Kind::RwLockToWrite => Some(awaited),
+        let reason = core.wait_info.what();
+        let lock = match reason.kind() {
+            Kind::Mutex | Kind::RwLockToRead | Kind::RwLockToWrite => Some(reason),
             _ => None,
         };
         let owner = lock.and_then(|lock| owner(core, lock));
         Noted {
-            awaited,
-            deadline: core.awaits.deadline(),
+            reason,
+            deadline: core.wait_info.deadline(),
             owner: owner.unwrap_or(0),
-            std_lock: awaited.kind() == Kind::Futex && is_std_lock(awaited.argument() as usize),
+            std_lock: reason.kind() == Kind::Futex && is_std_lock(reason.argument() as usize),
         }
     }
 
     /// Returns the address of the word, if this is a wait for a lock of `std`.
     fn std_lock(&self) -> Option<u64> {
-        self.std_lock.then(|| self.awaited.argument())
-    }
-
-    /// Returns the kind of wait.
-    pub fn kind(&self) -> WaitKind {
-        match self.awaited.kind() {
-            Kind::Read => WaitKind::Read,
-            Kind::Write => WaitKind::Write,
-            Kind::Poll => WaitKind::Poll,
-            Kind::Sleep => WaitKind::Sleep,
-            Kind::Park => WaitKind::Park,
-            Kind::Join => WaitKind::Join,
-            Kind::Scope | Kind::ScopeEvent => WaitKind::Scope,
-            Kind::Child => WaitKind::Child,
-            Kind::Call if self.is_for_signal() => WaitKind::Signal,
-            Kind::Call => WaitKind::Call,
-            Kind::Nothing => WaitKind::Other,
-            kind => lock_kind(kind).map_or(WaitKind::Other, WaitKind::Lock),
-        }
+        self.std_lock.then(|| self.reason.argument())
     }
 
     /// Returns whether the program has set a deadline for the wait.
@@ -113,51 +92,45 @@ impl Noted {
     /// Returns the wait without asking the kernel for anything, and without allocating if the name
     /// of a call is valid.
     pub fn plain(&self) -> Wait {
-        let awaited = self.awaited;
-        match self.kind() {
-            WaitKind::Lock(LockKind::File) => Wait::Lock {
-                address: awaited.argument(), // the descriptor
-                what: LockKind::File,
-                owner: None,
-                waiters: None,
-            },
-            WaitKind::Lock(what) => Wait::Lock {
-                address: awaited.argument(),
-                what,
-                owner: (self.owner != 0).then_some(self.owner),
-                waiters: None,
-            },
-            kind @ (WaitKind::Read | WaitKind::Write) => Wait::Descriptor {
-                fd: awaited.number(),
-                write: kind == WaitKind::Write,
+        let reason = self.reason;
+        match reason.kind() {
+            kind @ (Kind::Read | Kind::Write) => Wait::Descriptor {
+                fd: reason.number(),
+                write: kind == Kind::Write,
                 ends: None,
             },
-            WaitKind::Poll => Wait::Poll {
-                fds: awaited.argument() as u32,
+            Kind::Poll => Wait::Poll {
+                fds: reason.argument() as u32,
             },
-            WaitKind::Sleep => Wait::Sleep,
-            WaitKind::Park => Wait::Park,
-            WaitKind::Join => Wait::Join {
-                thread: awaited.argument(),
+            Kind::Sleep => Wait::Sleep,
+            Kind::Park => Wait::Park,
+            Kind::Join => Wait::Join {
+                thread: reason.argument(),
             },
-            WaitKind::Scope => Wait::Scope {
-                id: awaited.argument(),
+            Kind::Scope | Kind::ScopeEvent => Wait::Scope {
+                id: reason.argument(),
             },
-            WaitKind::Child => Wait::Child {
-                pid: awaited.number(),
+            Kind::Child => Wait::Child {
+                pid: reason.number(),
             },
-            WaitKind::Call => Wait::Call {
-                name: awaited
+            Kind::Call if self.is_for_signal() => Wait::Signal,
+            Kind::Call => Wait::Call {
+                name: reason
                     .name()
                     .map_or(Cow::Borrowed(""), CStr::to_string_lossy),
             },
-            WaitKind::Signal => Wait::Signal,
-            WaitKind::None | WaitKind::Other => Wait::Other,
+            Kind::Nothing => Wait::Other,
+            kind => lock_kind(kind).map_or(Wait::Other, |what| Wait::Lock {
+                address: reason.argument(), // or the descriptor
+                what,
+                owner: (self.owner != 0).then_some(self.owner),
+                waiters: None,
+            }),
         }
     }
 
     fn is_for_signal(&self) -> bool {
-        self.awaited.name().is_some_and(|n| SIGNALS.contains(&n))
+        self.reason.name().is_some_and(|n| SIGNALS.contains(&n))
     }
 }
 
@@ -180,12 +153,12 @@ fn lock_kind(kind: Kind) -> Option<LockKind> {
 ///
 /// The lock holds the number of the owner's slot. It is read again when the thread in that slot is
 /// known: as long as the owner has the lock, the slot is its own.
-fn owner(waiter: &Core, lock: Awaited) -> Option<u64> {
+fn owner(waiter: &Core, lock: WaitReason) -> Option<u64> {
     let address = lock.argument() as usize;
     let read = || (hooks().lock_owner)(lock.kind(), address).and_then(Slot::of_tid);
     let slot = read()?;
     let owner = match waiter.slot() == Some(slot) {
-        true => Some(waiter.id()), // It is claimed, so nobody else can look at it.
+        true => Some(waiter.id()), // It is claimed, so no other thread can look at it.
         false => table::look(slot, Core::id),
     };
     owner.filter(|_| read() == Some(slot))
@@ -231,5 +204,46 @@ impl WallClock {
 
     pub fn at(&self, deadline: Deadline) -> u64 {
         self.zero.saturating_add(deadline.nanos())
+    }
+}
+
+/// The most locks that are counted for: each thread may park on a futex of its own.
+const MOST_LOCKS: usize = 1 << 16;
+
+/// The numbers of threads that wait for locks.
+#[derive(Default)]
+pub(crate) struct Crowds {
+    counts: HashMap<(LockKind, u64), u32>,
+}
+
+impl Crowds {
+    /// Counts a thread.
+    pub(crate) fn add(&mut self, noted: &Noted) {
+        let Wait::Lock { address, what, .. } = noted.plain() else {
+            return;
+        };
+        let room = self.counts.len() < MOST_LOCKS;
+        match self.counts.get_mut(&(what, address)) {
+            Some(count) => *count += 1,
+            None if room => {
+                self.counts.insert((what, address), 1);
+            }
+            None => {}
+        }
+    }
+
+    /// Tells threads how many wait for the lock that they wait for, when all have been counted.
+    pub(crate) fn count(&self, threads: &mut [Thread]) {
+        for thread in threads {
+            if let Wait::Lock {
+                address,
+                what,
+                waiters,
+                ..
+            } = &mut thread.wait
+            {
+                *waiters = self.counts.get(&(*what, *address)).copied();
+            }
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! What threads a program has made, and why not all are virtual: one sentence for its operator.
 
 use crate::leaving;
-use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use pirn_libc::thread::names;
-use pirn_rt::{notices, runtime, sys};
-use std::io;
+use pirn_rt::{environment, sched::runtime, sys};
+use std::io::{self, Write};
 
 /// Why a thread of the program is a platform thread although the process wants virtual ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +22,7 @@ pub(crate) enum Why {
     NoRuntime,
     /// It was created in a signal handler.
     InHandler,
-    /// Somebody wants it so, by the library that makes it, or by `pirn.h`.
+    /// The user asked for it, by the library that makes it, or by `pirn.h`.
     Chosen,
     /// It is of a library that makes its system calls itself.
     OwnCalls,
@@ -51,12 +50,12 @@ static MADE: [AtomicU64; 1 + REASONS] = [const { AtomicU64::new(0) }; 1 + REASON
 
 /// Counts a virtual thread.
 pub(crate) fn count_virtual() {
-    MADE[0].fetch_add(1, Relaxed); // Relaxed: for people to read, as all that follows.
+    MADE[0].fetch_add(1, Relaxed); // Relaxed: statistics only, here and below.
 }
 
 /// Counts a platform thread.
 pub(crate) fn count_platform(why: Why) {
-    MADE[1 + why as usize].fetch_add(1, Relaxed); // Relaxed: as above.
+    MADE[1 + why as usize].fetch_add(1, Relaxed); // Relaxed: statistics only.
 }
 
 /// Reports, once, why there is no runtime, and returns that as the reason for a platform thread.
@@ -67,44 +66,11 @@ pub(crate) fn no_runtime(error: &io::Error) -> Why {
         return Why::NoRuntime; // Nor is there memory to say so. libc's thread fails as natively.
     }
     if !REPORTED.swap(true, Relaxed) {
-        notices::write(&format!(
+        environment::notice(&format!(
             "{error}; the program's threads are platform threads"
         ));
     }
     Why::NoRuntime
-}
-
-/// The numbers of threads so far.
-struct Made {
-    virtuals: u64,
-    /// Platform threads, by their reasons.
-    platform: [u64; REASONS],
-    /// The most at once, without the first thread of the program.
-    most: usize,
-}
-
-impl Made {
-    fn is_empty(&self) -> bool {
-        self.virtuals == 0 && self.platform.iter().all(|&count| count == 0)
-    }
-}
-
-/// Returns what has been made so far.
-fn made() -> Made {
-    let count = |place: usize| MADE[place].load(Relaxed);
-    Made {
-        virtuals: count(0),
-        platform: core::array::from_fn(|why| count(1 + why)),
-        most: leaving::most(),
-    }
-}
-
-/// Begins to count anew.
-fn forget() {
-    for made in &MADE {
-        made.store(0, Relaxed);
-    }
-    leaving::forget_most();
 }
 
 /// Writes how many threads have been made so far: virtual ones, then platform threads with their
@@ -119,7 +85,7 @@ fn forget() {
 pub unsafe extern "C" fn pirn_count_pthreads(counts: *mut u64, room: usize) -> usize {
     for (i, made) in MADE.iter().enumerate().take(room) {
         // SAFETY: the caller's contract.
-        unsafe { counts.add(i).write(made.load(Relaxed)) }; // Relaxed: as above.
+        unsafe { counts.add(i).write(made.load(Relaxed)) }; // Relaxed: statistics only.
     }
     MADE.len()
 }
@@ -132,79 +98,56 @@ static IS_FORKED: AtomicBool = AtomicBool::new(false);
 #[doc(hidden)]
 pub extern "C" fn pirn_forget_pthreads() {
     IS_FORKED.store(true, Relaxed); // Relaxed: there is one thread.
-    forget();
+    for made in &MADE {
+        made.store(0, Relaxed); // Relaxed: statistics only.
+    }
+    leaving::forget_most();
 }
 
 /// Writes to standard error how many threads of this process have been virtual, and why others have
-/// not. Children of forks that make no threads, such as those of a shell, say nothing. It neither
+/// not. Children of forks that make no threads, such as a shell's, say nothing. It neither
 /// locks nor allocates: a process may end anywhere.
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub extern "C" fn pirn_report_pthreads() {
-    let mut text = Text {
-        bytes: [0; 1024],
-        length: 0,
-    };
-    let made = made();
-    if made.is_empty() && IS_FORKED.load(Relaxed) {
-        return; // Relaxed: as above.
+    let made = MADE.each_ref().map(|made| made.load(Relaxed)); // Relaxed: statistics only.
+    if made == [0; 1 + REASONS] && IS_FORKED.load(Relaxed) {
+        return;
     }
+    let mut text = [0; 1024];
+    let mut room = &mut text[..1023];
     // A text that is too long is cut.
-    let _ = write_sentence(&mut text, &made);
-    let _ = text.write_char('\n');
-    let text = &text.bytes[..text.length];
+    let _ = write_sentence(&mut room, made);
+    let length = 1023 - room.len();
+    text[length] = b'\n';
     // SAFETY: the text.
-    let _ = unsafe { sys::call!(libc::SYS_write, 2, text.as_ptr(), text.len()) };
+    let _ = unsafe { sys::call!(libc::SYS_write, 2, text.as_ptr(), length + 1) };
 }
 
-fn write_sentence(out: &mut Text, made: &Made) -> fmt::Result {
+fn write_sentence(out: &mut &mut [u8], made: [u64; 1 + REASONS]) -> io::Result<()> {
     let name = str::from_utf8(names::program().to_bytes()).unwrap_or("?");
     let pid = std::process::id();
     write!(out, "pirn: {name} ({pid}): ")?;
-    if made.is_empty() {
-        return out.write_str("the program made no threads");
+    if made == [0; 1 + REASONS] {
+        return write!(out, "the program made no threads");
     }
-    let reasons = made.platform.iter().zip(Why::TEXTS);
-    let platform: u64 = made.platform.iter().sum();
-    write!(
-        out,
-        "{} virtual and {platform} platform threads",
-        made.virtuals
-    )?;
+    let [virtuals, platform @ ..] = made;
+    let all: u64 = platform.iter().sum();
+    write!(out, "{virtuals} virtual and {all} platform threads")?;
     let mut separator = " (";
-    for (number, why) in reasons.filter(|(number, _)| **number > 0) {
-        write!(out, "{separator}{number} {why}")?;
-        separator = ", ";
+    for (number, why) in platform.iter().zip(Why::TEXTS) {
+        if *number > 0 {
+            write!(out, "{separator}{number} {why}")?;
+            separator = ", ";
+        }
     }
-    if platform > 0 {
-        out.write_char(')')?;
+    if all > 0 {
+        write!(out, ")")?;
     }
-    write!(out, ", at most {} at once", made.most)?;
+    write!(out, ", at most {} at once", leaving::most())?;
     match runtime::get().map(|runtime| runtime.processors.used().len()) {
-        Some(1) => out.write_str("; 1 carrier"),
+        Some(1) => write!(out, "; 1 carrier"),
         Some(carriers) => write!(out, "; {carriers} carriers"),
         None => Ok(()),
-    }
-}
-
-/// A text of limited length.
-struct Text {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl Write for Text {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        // The last byte is for the end of the line.
-        let room = self.bytes.len() - 1 - self.length;
-        let is_end = text == "\n";
-        let taken = if is_end { 1 } else { text.len().min(room) };
-        self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
-        self.length += taken;
-        if taken == text.len() {
-            Ok(())
-        } else {
-            Err(fmt::Error)
-        }
     }
 }

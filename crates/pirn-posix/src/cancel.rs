@@ -18,8 +18,9 @@
 //! Which functions are cancellation points, `pirn_libc::cancel` knows.
 //!
 //! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
-//! the thread computes: it is [summoned](pirn_rt::vthread::summons), and so interrupted in its own
-//! code ([`at_any_instruction`]). In a wait that is no cancellation point it acts after that.
+//! the thread computes: a [safe point](pirn_rt::sched::safepoint) is requested, and so it is
+//! interrupted in its own code ([`at_any_instruction`]). In a wait that is not a cancellation point
+//! it acts after that.
 
 use crate::record::Pthread;
 use core::ffi::{c_int, c_void};
@@ -27,12 +28,13 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use pirn_libc::posix::{Cancellable, Record};
 use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::safepoint;
 use pirn_rt::vthread;
 
-const ENABLE: c_int = 0;
-const DISABLE: c_int = 1;
-const DEFERRED: c_int = 0;
-const ASYNCHRONOUS: c_int = 1;
+/// `PTHREAD_CANCEL_ENABLE` and `PTHREAD_CANCEL_DEFERRED`.
+const CLEAR: c_int = 0;
+/// `PTHREAD_CANCEL_DISABLE` and `PTHREAD_CANCEL_ASYNCHRONOUS`.
+const SET: c_int = 1;
 /// `PTHREAD_CANCELED`.
 const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
@@ -125,35 +127,21 @@ impl Cancellable for Pthread {
         }
         if !again && !is_own && state.is_due() && !self.has_ended() {
             // SAFETY: the caller's contract: the program may still use the thread's `pthread_t`.
-            unsafe {
-                self.interrupt();
-                if state.is_asynchronous() {
-                    self.summon();
-                }
+            unsafe { self.interrupt() };
+            if state.is_asynchronous() {
+                safepoint::request(self.core()); // It looks where it computes.
             }
         }
     }
 
     unsafe fn set_cancel_state(&self, state: c_int, old: *mut c_int) -> c_int {
-        if !matches!(state, ENABLE | DISABLE) {
-            return libc::EINVAL;
-        }
-        let before = self
-            .cancellation
-            .change(Cancellation::DISABLED, state == DISABLE);
         // SAFETY: the caller's contract.
-        unsafe { changed(self, before, old) }
+        unsafe { change(self, Cancellation::DISABLED, state, old) }
     }
 
     unsafe fn set_cancel_type(&self, kind: c_int, old: *mut c_int) -> c_int {
-        if !matches!(kind, DEFERRED | ASYNCHRONOUS) {
-            return libc::EINVAL;
-        }
-        let before = self
-            .cancellation
-            .change(Cancellation::ASYNCHRONOUS, kind == ASYNCHRONOUS);
         // SAFETY: the caller's contract.
-        unsafe { changed(self, before, old) }
+        unsafe { change(self, Cancellation::ASYNCHRONOUS, kind, old) }
     }
 }
 
@@ -173,19 +161,21 @@ unsafe fn act(own: &Pthread) -> ! {
     unsafe { real!(unwinding fn pthread_exit(value: *mut c_void) -> !) }
 }
 
-/// Returns the earlier state, and acts at once if cancellation is asynchronous now.
+/// Sets or clears a bit, and acts at once if cancellation is asynchronous now.
 ///
 /// # Safety
 /// As for [`Cancellable::test_cancel`]; `old` is null or valid for a write.
-unsafe fn changed(own: &Pthread, before: c_int, old: *mut c_int) -> c_int {
+unsafe fn change(own: &Pthread, bit: u32, value: c_int, old: *mut c_int) -> c_int {
+    if !matches!(value, CLEAR | SET) {
+        return libc::EINVAL;
+    }
+    let before = own.cancellation.change(bit, value == SET);
     // SAFETY: the caller's contract.
     unsafe {
         if !old.is_null() {
             *old = before;
         }
-        if own.cancellation.is_asynchronous() {
-            own.test_cancel();
-        }
+        own.test_cancel_anywhere();
     }
     0
 }

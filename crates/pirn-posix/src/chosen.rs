@@ -1,16 +1,16 @@
-//! Threads that stay platform threads because somebody wants it so: by the library that makes them,
-//! or whose code they run. Somebody is the user, or this file: it knows of a library whose threads
-//! wait by system calls that Pirn does not see, each of which would hold a carrier.
+//! Threads that stay platform threads: the user has named the library that makes them, or whose
+//! code they run; or it is libgomp, whose threads wait by system calls that Pirn does not see. Each
+//! of these would hold a carrier.
 //!
-//! The name that a thread gives itself comes too late, since a thread is what it is from its
-//! creation. The library is known then: that of the start routine, and that of the call of
-//! `pthread_create`, which is found by unwinding. Frames of the C++ library are passed over: a
-//! `std::thread` is made by its caller. All of this costs microseconds per thread, and nothing
-//! unless there are patterns; whose code a start routine is, is remembered.
+//! The name that a thread gives itself comes too late, since its kind is fixed at its creation. Two
+//! libraries are known then: the start routine's, and the caller's of `pthread_create`, found by
+//! unwinding. Frames of the C++ library are passed over: a `std::thread` is made by its caller. All
+//! of this costs microseconds per thread, and nothing unless there are patterns; the library of a
+//! start routine is remembered.
 //!
 //! `dladdr` would wait for the lock that `dlopen` holds while a library's initialisers run, which
-//! may wait for the very thread that is made here. [`objects`] takes another, which nobody holds
-//! for long.
+//! may wait for the very thread that is made here. [`objects`] takes another, which no thread
+//! holds for long.
 
 use crate::account::Why;
 use core::cell::Cell;
@@ -19,9 +19,10 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use pirn_libc::thread::names;
 use pirn_rt::glibc::objects;
+use std::ffi::CString;
 
-/// Patterns, separated by colons; null: none.
-static PATTERNS: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+/// The patterns; null: none.
+static PATTERNS: AtomicPtr<Vec<CString>> = AtomicPtr::new(ptr::null_mut());
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(
@@ -54,91 +55,64 @@ pub(crate) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
 #[doc(hidden)]
 pub unsafe extern "C" fn pirn_keep_platform(patterns: *const c_char) {
     // SAFETY: the caller's contract.
-    let copy = unsafe { libc::strdup(patterns) };
+    let patterns = unsafe { CStr::from_ptr(patterns) }.to_bytes();
     // Release: pairs with the Acquire in `why`. The former ones may be in use: they stay.
-    PATTERNS.store(copy, Ordering::Release);
+    PATTERNS.store(Box::into_raw(Box::new(split(patterns))), Ordering::Release);
 }
 
 /// Returns why a thread with this start routine, which the caller makes, is to be a platform
 /// thread, if it is.
 #[inline]
 pub(crate) fn why(routine: usize) -> Option<Why> {
-    // SAFETY: a C string of ours, which stays. Acquire: pairs with the Release above.
+    // SAFETY: they stay. Acquire: pairs with the Release above.
     let patterns = unsafe { PATTERNS.load(Ordering::Acquire).as_ref() };
-    let is_meant =
-        // SAFETY: as above.
-        |patterns: &c_char| is_one_of(unsafe { CStr::from_ptr(patterns) }, routine);
-    if BY_CALLER.get() || patterns.is_some_and(is_meant) {
+    if BY_CALLER.get() || patterns.is_some_and(|patterns| is_one_of(patterns, routine)) {
         return Some(Why::Chosen);
     }
     makes_its_own_calls(routine).then_some(Why::OwnCalls)
 }
 
-/// OpenMP of GCC: its threads wait at their barriers by inlined futex calls. With more of them than
+/// Returns whether a start routine is of a library that makes its system calls itself: OpenMP of
+/// GCC, whose threads wait at their barriers by inlined futex calls. With more of them than
 /// carriers, spare ones included, a barrier would never be complete.
-const MAKE_THEIR_OWN_CALLS: &[u8] = b"libgomp.so";
-
-/// Returns whether a start routine is of a library that makes its system calls itself.
 fn makes_its_own_calls(routine: usize) -> bool {
     /// The last routines that were asked about: the address, or its complement if it is of one.
     static SEEN: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
     let place = &SEEN[(routine >> 4) % SEEN.len()];
-    // Relaxed, here and below: a word complete in itself.
+    // Relaxed, here and below: no other data.
     let seen = place.load(Ordering::Relaxed);
     if seen == routine || seen == !routine {
         return seen != routine;
     }
-    let found = with_file_of(routine, |file| matches_one(MAKE_THEIR_OWN_CALLS, file));
+    let found = with_file_of(routine, |file| file.to_bytes().starts_with(b"libgomp.so"));
     place.store(if found { !routine } else { routine }, Ordering::Relaxed);
     found
 }
 
 #[cold]
-fn is_one_of(patterns: &CStr, routine: usize) -> bool {
-    let patterns = patterns.to_bytes();
+fn is_one_of(patterns: &[CString], routine: usize) -> bool {
     let is_meant = |address| with_file_of(address, |file| matches_one(patterns, file));
     is_meant(routine) || is_meant(caller())
 }
 
-/// Returns whether a file name matches one of the patterns, with or without its version.
-fn matches_one(patterns: &[u8], file: &[u8]) -> bool {
-    let unversioned = file.windows(4).position(|part| part == b".so.");
-    let unversioned = unversioned.map_or(file, |at| &file[..at + 3]);
-    let mut patterns = patterns.split(|&byte| byte == b':');
-    patterns.any(|pattern| {
-        !pattern.is_empty() && (matches(pattern, file) || matches(pattern, unversioned))
-    })
+/// Returns the patterns of a list, each also followed by a version.
+fn split(patterns: &[u8]) -> Vec<CString> {
+    let patterns = patterns.split(|&byte| byte == b':');
+    let patterns = patterns.filter(|pattern| !pattern.is_empty());
+    let both = patterns.flat_map(|pattern| [pattern.to_vec(), [pattern, b".*"].concat()]);
+    both.filter_map(|pattern| CString::new(pattern).ok())
+        .collect()
 }
 
-/// Returns whether a text matches a pattern: `*` stands for any text, `?` for any byte.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Where the last star is, and how much of the text it stands for.
-    let (mut star, mut taken) = (None, 0);
-    let (mut p, mut t) = (0, 0);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                (star, taken) = (Some(p), t);
-                p += 1;
-            }
-            Some(&byte) if byte == b'?' || byte == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match star {
-                Some(star) => {
-                    taken += 1;
-                    (p, t) = (star + 1, taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&byte| byte == b'*')
+/// Returns whether a file name matches one of the patterns.
+fn matches_one(patterns: &[CString], file: &CStr) -> bool {
+    // SAFETY: C strings.
+    let matches = |pattern: &CString| unsafe { libc::fnmatch(pattern.as_ptr(), file.as_ptr(), 0) };
+    patterns.iter().any(|pattern| matches(pattern) == 0)
 }
 
 /// Calls `use_it` with the name of the file that an address is in the code of; empty if unknown.
-fn with_file_of<R>(address: usize, use_it: impl Fn(&[u8]) -> R) -> R {
+fn with_file_of<R>(address: usize, use_it: impl Fn(&CStr) -> R) -> R {
     let found = objects::find_in(|object| {
         if !object
             .segments(libc::PF_X)
@@ -146,17 +120,21 @@ fn with_file_of<R>(address: usize, use_it: impl Fn(&[u8]) -> R) -> R {
         {
             return None;
         }
-        let path = object.name().to_bytes();
-        Some(match path.rsplit(|&byte| byte == b'/').next() {
-            None | Some([]) => use_it(names::program().to_bytes()),
-            Some(file) => use_it(file),
+        let path = object.name().to_bytes_with_nul();
+        let start = path
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        Some(match CStr::from_bytes_with_nul(&path[start..]) {
+            Ok(file) if !file.is_empty() => use_it(file),
+            _ => use_it(names::program()), // The program's own object has no name.
         })
     });
-    found.unwrap_or_else(|| use_it(b""))
+    found.unwrap_or_else(|| use_it(c""))
 }
 
 /// Returns the address of the call that made the running code make a thread: the innermost frame
-/// that belongs neither to this library nor to C++'s; 0 if there is none.
+/// outside of this library and C++'s; 0 if all are inside.
 fn caller() -> usize {
     struct Walk {
         own: core::ops::Range<usize>,
@@ -169,6 +147,7 @@ fn caller() -> usize {
         let (walk, at) = unsafe { (&mut *walk.cast::<Walk>(), _Unwind_GetIP(context)) };
         let passes = walk.own.contains(&at)
             || with_file_of(at, |file| {
+                let file = file.to_bytes();
                 file.starts_with(b"libstdc++.so") || file.starts_with(b"libc++.so")
             });
         if !passes {
@@ -191,4 +170,37 @@ fn caller() -> usize {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_patterns_matches_a_library_with_or_without_its_version() {
+        for (patterns, file, expected) in [
+            ("libfoo.so", c"libfoo.so", true),
+            ("libfoo.so", c"libfoo.so.1.2", true),
+            ("libfoo.so", c"libfoo.sox", false),
+            ("libfoo.so.1", c"libfoo.so.2", false),
+            ("libf?o.so.1*", c"libfoo.so.1.2", true),
+            ("libbar.so:lib*.so", c"libfoo.so.1", true),
+            ("libbar.so:", c"libfoo.so.1", false),
+            (":", c"", false),
+            ("", c"libfoo.so", false),
+            ("foo", c"foo", true),
+        ] {
+            let found = matches_one(&split(patterns.as_bytes()), file);
+            assert_eq!(found, expected, "{patterns:?} {file:?}");
+        }
+    }
+
+    #[test]
+    fn code_is_in_a_file() {
+        let here = code_is_in_a_file as *const () as usize;
+        // The tests of the library are in a program, which has its own name.
+        assert!(with_file_of(here, |file| file == names::program()));
+        let libc = libc::getpid as *const () as usize;
+        assert!(with_file_of(libc, |file| file
+            .to_bytes()
+            .starts_with(b"libc.so")));
+        assert!(with_file_of(1, CStr::is_empty));
+    }
+}

@@ -15,18 +15,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, sched_param, sigset_t, size_t};
 use pirn_libc::posix::{self, Record, Routine};
 use pirn_libc::signals::process_wide;
-use pirn_libc::thread::{names, wishes};
+use pirn_libc::thread::{names, scheduling};
 use pirn_libc::time;
-use pirn_rt::glibc::symbols;
+use pirn_rt::glibc::symbols::find;
 use pirn_rt::glibc::tls;
-use pirn_rt::mark;
-use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::no_suspend;
 use pirn_rt::sanitizer;
-use pirn_rt::sched;
+use pirn_rt::sched::body;
+use pirn_rt::sched::runtime::{self, Runtime};
+use pirn_rt::sched::{self, Cause};
 use pirn_rt::stack::{LARGEST_STACK, PAGE, SizeClass};
 use pirn_rt::vthread::record::Attributes;
 use pirn_rt::vthread::signals::NEVER_BLOCKED;
-use pirn_rt::vthread::{Core, Ready, ThreadRef, body};
+use pirn_rt::vthread::{Core, Ready, ThreadRef};
 
 unsafe extern "C" {
     fn pthread_getattr_default_np(attributes: *mut pthread_attr_t) -> c_int;
@@ -45,11 +46,6 @@ unsafe extern "C" {
         attributes: *const pthread_attr_t,
         param: *mut sched_param,
     ) -> c_int;
-    fn pthread_attr_getaffinity_np(
-        attributes: *const pthread_attr_t,
-        size: size_t,
-        set: *mut cpu_set_t,
-    ) -> c_int;
 }
 
 /// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with the
@@ -59,7 +55,7 @@ static DEFAULT: AtomicU64 = AtomicU64::new(0);
 const GUARD_BITS: u32 = 20;
 
 /// What a program asks for, as far as a virtual thread can have it.
-struct Wish {
+struct Wanted {
     stack: usize,
     guard: usize,
     detached: bool,
@@ -67,7 +63,7 @@ struct Wish {
     blocked: Option<u64>,
 }
 
-impl Wish {
+impl Wanted {
     /// Reads attributes.
     ///
     /// # Errors
@@ -75,7 +71,7 @@ impl Wish {
     ///
     /// # Safety
     /// `attributes` are initialised.
-    unsafe fn read(attributes: &pthread_attr_t) -> Result<Wish, Why> {
+    unsafe fn read(attributes: &pthread_attr_t) -> Result<Wanted, Why> {
         let (mut stack, mut guard, mut state) = (0, 0, 0);
         // SAFETY: the caller's contract. The functions cannot fail.
         unsafe {
@@ -92,23 +88,23 @@ impl Wish {
                 return Err(Why::Affinity);
             }
         }
-        Ok(Wish {
+        Ok(Wanted {
             stack,
             guard,
             detached: state == libc::PTHREAD_CREATE_DETACHED,
-            // SAFETY: as above.
+            // SAFETY: the caller's contract.
             blocked: unsafe { blocked(attributes) },
         })
     }
 
     /// Returns what threads without attributes get.
-    fn default() -> Result<Wish, Why> {
+    fn default() -> Result<Wanted, Why> {
         // Relaxed: carries no other data.
         let packed = DEFAULT.load(Ordering::Relaxed);
         if packed == 0 || posix::has_defaults() {
-            return Wish::read_default();
+            return Wanted::read_default();
         }
-        Ok(Wish {
+        Ok(Wanted {
             stack: (packed >> GUARD_BITS) as usize,
             guard: (packed & ((1 << GUARD_BITS) - 1)) as usize,
             detached: false,
@@ -118,23 +114,23 @@ impl Wish {
 
     /// Asks libc for the same, and keeps the answer if it is an ordinary one.
     #[cold]
-    fn read_default() -> Result<Wish, Why> {
+    fn read_default() -> Result<Wanted, Why> {
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: the function initialises the attributes, which are destroyed once.
-        let wish = unsafe {
+        let wanted = unsafe {
             if pthread_getattr_default_np(attributes.as_mut_ptr()) != 0 {
                 return Err(Why::NoRuntime); // No memory: libc's own function will say so.
             }
-            let wish = Wish::read(attributes.assume_init_ref());
+            let wanted = Wanted::read(attributes.assume_init_ref());
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
-            wish?
+            wanted?
         };
-        let plain = !wish.detached && wish.blocked.is_none();
-        if plain && wish.stack >> (64 - GUARD_BITS) == 0 && wish.guard >> GUARD_BITS == 0 {
-            let packed = (wish.stack as u64) << GUARD_BITS | wish.guard as u64;
+        let plain = !wanted.detached && wanted.blocked.is_none();
+        if plain && wanted.stack >> (64 - GUARD_BITS) == 0 && wanted.guard >> GUARD_BITS == 0 {
+            let packed = (wanted.stack as u64) << GUARD_BITS | wanted.guard as u64;
             DEFAULT.store(packed, Ordering::Relaxed); // Relaxed: carries no other data.
         }
-        Ok(wish)
+        Ok(wanted)
     }
 
     /// Returns the class of stacks that has room for it.
@@ -184,7 +180,7 @@ unsafe fn is_scheduled(attributes: &pthread_attr_t) -> bool {
 unsafe fn blocked(attributes: &pthread_attr_t) -> Option<u64> {
     type Get = unsafe extern "C" fn(*const pthread_attr_t, *mut sigset_t) -> c_int;
     // glibc has it since 2.32.
-    let get = symbols::find(c"pthread_attr_getsigmask_np").ok()?;
+    let get = find!(c"pthread_attr_getsigmask_np").ok()?;
     let mut set = MaybeUninit::<sigset_t>::zeroed();
     // SAFETY: the function's type; the caller's contract; the first eight bytes are all signals.
     unsafe {
@@ -199,7 +195,7 @@ unsafe fn is_bound(attributes: &pthread_attr_t) -> bool {
     let mut set = [0_u64; size_of::<cpu_set_t>() / 8];
     // SAFETY: the caller's contract; libc fills the set, with ones if none was chosen.
     let error = unsafe {
-        pthread_attr_getaffinity_np(attributes, size_of_val(&set), set.as_mut_ptr().cast())
+        libc::pthread_attr_getaffinity_np(attributes, size_of_val(&set), set.as_mut_ptr().cast())
     };
     error != 0 || set.iter().any(|&part| part != u64::MAX)
 }
@@ -243,18 +239,18 @@ pub(crate) unsafe fn create(
     routine: Routine,
     argument: *mut c_void,
 ) -> Result<c_int, Why> {
-    if mark::is_up() {
+    if no_suspend::is_on() {
         return Err(Why::InHandler);
     }
     // SAFETY: the caller's contract.
     let attributes = unsafe { attributes.as_ref() };
-    let wish = match attributes {
-        // SAFETY: as above.
-        Some(attributes) => unsafe { Wish::read(attributes)? },
-        None => Wish::default()?,
+    let wanted = match attributes {
+        // SAFETY: the caller's contract.
+        Some(attributes) => unsafe { Wanted::read(attributes)? },
+        None => Wanted::default()?,
     };
     let runtime = runtime::ensure_started().map_err(|error| account::no_runtime(&error))?;
-    let class = wish.class()?;
+    let class = wanted.class()?;
     if runtime.reserve_stack(class).is_err() {
         // Those that have been made may be about to end, if they get to run.
         time::sched_yield();
@@ -262,14 +258,14 @@ pub(crate) unsafe fn create(
             return Ok(libc::EAGAIN);
         }
     }
-    let body = Pthread::new(routine, argument, wish.guard, class, runtime);
+    let body = Pthread::new(routine, argument, wanted.guard, class, runtime);
     let Some((record, new, ready)) = allocate(body, class, runtime) else {
         runtime.stacks.unreserve(class, 1);
         return Ok(libc::EAGAIN);
     };
-    // SAFETY: new, and ours; the reference is that of `record`, which is forgotten.
+    // SAFETY: new, and ours; `record`, which is forgotten, leaves it its reference.
     let address = unsafe { new.lay_out(&record) };
-    // SAFETY: as above.
+    // SAFETY: new, and ours; `record`, which is forgotten, leaves it its reference.
     if !unsafe { new.widen_guard() } {
         let own = ready.into_raw();
         // SAFETY: the thread's own reference: it never starts. The other goes with `record`.
@@ -279,9 +275,9 @@ pub(crate) unsafe fn create(
     // SAFETY: the thread has not started.
     unsafe {
         names::inherit(address);
-        wishes::inherit(address);
+        scheduling::inherit(address);
     }
-    if let Some(blocked) = wish.blocked {
+    if let Some(blocked) = wanted.blocked {
         record.signals.mask.store(blocked, Ordering::SeqCst);
         process_wide::watch(); // It may take signals that its creator blocks.
     }
@@ -290,11 +286,11 @@ pub(crate) unsafe fn create(
     // SAFETY: the caller's contract. Before the thread starts: it may look there.
     unsafe { *thread = address };
     mem::forget(record);
-    if wish.detached {
-        // SAFETY: nobody else knows the thread.
+    if wanted.detached {
+        // SAFETY: no other code has the thread yet.
         unsafe { new.detach() };
     }
-    sched::start(ready);
+    sched::schedule(ready, Cause::Start);
     Ok(0)
 }
 
@@ -305,7 +301,7 @@ fn allocate<'a>(
     runtime: &'static Runtime,
 ) -> Option<(ThreadRef, &'a Pthread, Ready)> {
     let attributes = Attributes {
-        runtime,
+        home: runtime.home(),
         name: None,
         class,
         scheduler: None,

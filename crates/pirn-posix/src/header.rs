@@ -2,7 +2,7 @@
 //!
 //! Parking works between threads of both kinds. The permit is a word in the TLS block of each
 //! thread, at the same distance from the thread pointer in all, since this code is part of the
-//! program from its start. Its states and transitions are those of `std`'s parker:
+//! program from its start. It has the states and transitions of `std`'s parker:
 //!
 //! ```text
 //!            park                    park, of a thread that

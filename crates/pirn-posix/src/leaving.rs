@@ -14,8 +14,8 @@ use pirn_libc::posix;
 use pirn_libc::signals::process_wide;
 use pirn_libc::thread::specific::Destructor;
 use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::set_end_in_child;
 use pirn_rt::sys;
-use pirn_rt::vthread::set_end_in_child;
 
 /// The number of the program's threads.
 static ALIVE: AtomicUsize = AtomicUsize::new(1);
@@ -74,7 +74,7 @@ fn end_in_child() {
 /// Counts a thread that is about to begin.
 pub(crate) fn enter() {
     let others = ALIVE.fetch_add(1, Ordering::SeqCst);
-    // Relaxed: for people to read.
+    // Relaxed: statistics only.
     if others > MOST.load(Ordering::Relaxed) {
         MOST.fetch_max(others, Ordering::Relaxed);
     }
@@ -82,12 +82,12 @@ pub(crate) fn enter() {
 
 /// Returns the most threads that the program has had at once, without its first one.
 pub(crate) fn most() -> usize {
-    MOST.load(Ordering::Relaxed) // Relaxed: for people to read.
+    MOST.load(Ordering::Relaxed) // Relaxed: statistics only.
 }
 
 /// Begins anew with [`most`].
 pub(crate) fn forget_most() {
-    MOST.store(0, Ordering::Relaxed); // Relaxed: as above.
+    MOST.store(0, Ordering::Relaxed); // Relaxed: statistics only.
 }
 
 /// Takes back an [`enter`]: the thread could not be made.

@@ -59,7 +59,7 @@ impl posix::Threads for Threads {
         let made = unsafe { create::virtually(thread, attributes, routine, argument) };
         match routine {
             Routine::Posix(start) if made.is_none() => {
-                // SAFETY: as above.
+                // SAFETY: the caller's contract.
                 Some(unsafe { create_counted(thread, attributes, start, argument) })
             }
             _ => made,

@@ -10,12 +10,12 @@
 //!   allocation:  Core | Pthread: start, argument, result, joiner, ended
 //! ```
 //!
-//! Two owners keep record and slot: the thread itself until it is buried, and the right to join it
-//! until somebody has joined or detached it. The last one gives both back. `joiner` is what glibc
-//! calls `joinid`, and decides in the same way:
+//! Two owners keep record and slot: the thread itself until it is reaped, and the right to join it
+//! until a thread has joined or detached it. The last one gives both back. `joiner` is glibc's
+//! `joinid`, and decides in the same way:
 //!
 //! ```text
-//!   0                 joinable, nobody joins it
+//!   0                 joinable, no thread joins it
 //!   its own address   detached
 //!   another's         that thread is joining it; 0 again if it gives up at its deadline
 //! ```
@@ -38,16 +38,17 @@ use pirn_rt::blocking::futex;
 use pirn_rt::blocking::parking_lot::{self, Parked};
 use pirn_rt::blocking::wait::Outcome;
 use pirn_rt::glibc::tls;
-use pirn_rt::mark::Raised;
-use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched;
+use pirn_rt::sched::body::Body;
+use pirn_rt::sched::runtime::{self, Runtime};
+use pirn_rt::sched::{life, safepoint};
 use pirn_rt::stack::{PAGE, SizeClass, Slot};
 use pirn_rt::sys::{self, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::body::Body;
-use pirn_rt::vthread::wait_word::Hearing;
-use pirn_rt::vthread::{self, Claimed, Core, life, summons};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
+use pirn_rt::vthread::{self, Claimed, Core};
 
 thread_local! {
     /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at
@@ -66,9 +67,8 @@ pub(crate) struct Pthread {
     ended: AtomicU32,
     /// The size of the guard that was asked for.
     pub(crate) guard: usize,
-    /// What follows is written once there is a slot, before the thread starts.
-    core: Cell<Option<NonNull<Core>>>,
-    slot: Cell<Option<Slot>>,
+    /// Written by [`lay_out`](Self::lay_out), before other code has the record.
+    place: Cell<Option<(NonNull<Core>, Slot)>>,
     class: SizeClass,
     runtime: &'static Runtime,
     /// The bytes above the slot's own guard that are inaccessible as well.
@@ -91,8 +91,7 @@ impl Pthread {
             cancellation: Cancellation::new(),
             ended: AtomicU32::new(0),
             guard,
-            core: Cell::new(None),
-            slot: Cell::new(None),
+            place: Cell::new(None),
             class,
             runtime,
             more_guard: Cell::new(0),
@@ -102,13 +101,12 @@ impl Pthread {
     /// Gives the thread its slot, and with it a `pthread_t`.
     ///
     /// # Safety
-    /// `core` is the record's own, of a thread that has not started, with a reference that nobody
-    /// else releases: it becomes the right to join. The caller is alone with both.
+    /// `core` is the record's own, of a thread that has not started, with a reference that no
+    /// other code releases: it becomes the right to join. The caller is alone with both.
     pub(crate) unsafe fn lay_out(&self, core: &Core) -> pthread_t {
         // SAFETY: the caller's contract.
         let slot = unsafe { life::preallocate(core) };
-        self.core.set(Some(NonNull::from(core)));
-        self.slot.set(Some(slot));
+        self.place.set(Some((NonNull::from(core), slot)));
         slot.renew_tid();
         let record = ptr::from_ref(self).cast_mut();
         // SAFETY: the slot is this thread's.
@@ -117,14 +115,19 @@ impl Pthread {
         slot.tp() as pthread_t
     }
 
+    fn place(&self) -> (NonNull<Core>, Slot) {
+        match self.place.get() {
+            Some(place) => place,
+            None => sys::fatal(&["a thread of pthread_create has no slot"]),
+        }
+    }
+
     /// Makes the guard as large as asked for. Returns whether that could be done.
     ///
     /// # Safety
     /// As for [`lay_out`](Self::lay_out), after it.
     pub(crate) unsafe fn widen_guard(&self) -> bool {
-        let Some(slot) = self.slot.get() else {
-            return true;
-        };
+        let (_, slot) = self.place();
         let own = slot.bottom() - slot.base();
         let more = self.guard.next_multiple_of(PAGE).saturating_sub(own);
         if more == 0 {
@@ -138,34 +141,20 @@ impl Pthread {
 
     /// Returns its `pthread_t`, as a number.
     fn address(&self) -> usize {
-        self.slot.get().map_or(0, Slot::tp)
+        self.place().1.tp()
     }
 
-    /// Ends its wait, if it has one that hears interrupts, and has the next one end at once.
+    /// Ends its wait, if it is in one that interrupts end, and has the next one end at once.
     ///
     /// # Safety
     /// The thread has not been joined, nor detached and ended.
     pub(crate) unsafe fn interrupt(&self) {
-        let Some(core) = self.core.get() else { return };
-        let mark = Raised::new();
-        // SAFETY: the caller's contract.
-        let effect = unsafe { core.as_ref() }
-            .wait
-            .interrupt(Outcome::Interrupted as u32);
+        let (core, _) = self.place();
+        let section = NoSuspend::new();
+        let effect = self.core().wait.interrupt(Outcome::Interrupted as u32);
         if effect.ended.is_some() {
             // SAFETY: decided by us.
-            unsafe { Claimed::new(core, mark) }.wake();
-        }
-    }
-
-    /// Has it look, where it computes, whether it is cancelled.
-    ///
-    /// # Safety
-    /// As for [`interrupt`](Self::interrupt).
-    pub(crate) unsafe fn summon(&self) {
-        if let Some(core) = self.core.get() {
-            // SAFETY: the caller's contract.
-            summons::summon(unsafe { core.as_ref() });
+            sched::wake(unsafe { Claimed::new(core, section) });
         }
     }
 
@@ -174,28 +163,17 @@ impl Pthread {
     /// # Safety
     /// The caller has it, and does not use the record any more.
     unsafe fn release(&self) {
-        if let Some(core) = self.core.get() {
-            // SAFETY: the reference that `lay_out` was given.
-            unsafe { Core::release(core) };
-        }
+        // SAFETY: the reference that `lay_out` was given.
+        unsafe { Core::release(self.place().0) };
     }
 
     /// Waits for its end, on either kind of thread.
     fn wait(&self, deadline: Deadline) -> Result<(), c_int> {
         const EVERY_BIT: u32 = u32::MAX;
-        if let Some(core) = self.core.get()
-            && deadline.is_never()
-            && vthread::current().is_none()
-        {
-            // SAFETY: the waiting thread has the right to join.
-            sched::lend(unsafe { core.as_ref() });
+        if deadline.is_never() && vthread::current().is_none() {
+            sched::help_join(self.core());
         }
-        let key = self.ended.as_ptr().addr();
-        let id = match self.core.get() {
-            // SAFETY: the waiting thread has the right to join.
-            Some(core) => unsafe { core.as_ref() }.id(),
-            None => 0,
-        };
+        let (key, id) = (self.ended.as_ptr().addr(), self.core().id());
         while !self.has_ended() {
             if deadline.has_passed() {
                 return Err(libc::ETIMEDOUT);
@@ -205,17 +183,20 @@ impl Pthread {
                 let _ = parking_lot::in_kernel(key, sleep);
                 continue;
             }
-            let awaited = |_| Awaited::new(Kind::Join, id);
+            let reason = |_| WaitReason::new(Kind::Join, id);
             // SeqCst: as in `futex`.
             let check = || self.ended.load(Ordering::SeqCst) == 0;
             // A join is a cancellation point.
-            let hearing = own().map(|_| Hearing::Futex);
-            let parked = parking_lot::park(key, EVERY_BIT, deadline, hearing, awaited, check);
+            let interruptible = match own() {
+                Some(_) => Interruptible::OnceInFutex,
+                None => Interruptible::Never,
+            };
+            let parked = parking_lot::park(key, EVERY_BIT, deadline, interruptible, reason, check);
             match parked {
                 Parked::Interrupted if own().is_some_and(|own| own.cancellation.is_due()) => {
                     return Err(libc::EINTR);
                 }
-                Parked::Summoned => drop(summons::attend()),
+                Parked::SafePoint => drop(safepoint::run_pending()),
                 _ => {}
             }
         }
@@ -276,7 +257,7 @@ impl Record for Pthread {
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
         match self.joiner.compare_exchange(0, own, acquire, relaxed) {
             Err(joiner) if joiner == own => libc::EINVAL,
-            Err(_) => 0, // Somebody joins it.
+            Err(_) => 0, // Another thread joins it.
             Ok(_) => {
                 // SAFETY: the exchange has made the right ours.
                 unsafe { self.release() };
@@ -298,9 +279,9 @@ impl Record for Pthread {
         (slot.bottom() + self.more_guard.get(), self.guard)
     }
 
-    fn core(&self) -> Option<&Core> {
+    fn core(&self) -> &Core {
         // SAFETY: there until the thread is joined, or detached and ended.
-        self.core.get().map(|core| unsafe { core.as_ref() })
+        unsafe { self.place().0.as_ref() }
     }
 
     fn exit_with(&self, value: *mut c_void) {
@@ -330,7 +311,7 @@ impl Body for Pthread {
                 }
             }
             if vthread::current().is_some_and(|core| core.signals.any_pending()) {
-                delivery::at_once(); // What has come before the end is not lost with the thread.
+                delivery::at_once(); // A signal that came before the end is not lost with the thread.
             }
             run_destructors();
             if let Some(core) = vthread::current() {
@@ -346,9 +327,7 @@ impl Body for Pthread {
 
     unsafe fn ended(&self) {
         robust::owner_dies();
-        if let Some(slot) = self.slot.get() {
-            slot.forget_tid();
-        }
+        self.place().1.forget_tid();
         let word = self.ended.as_ptr();
         // SeqCst, and an exchange: in one order with the waiters' checks, as a wake asks for.
         self.ended.swap(1, Ordering::SeqCst);
@@ -359,8 +338,8 @@ impl Body for Pthread {
 
 impl Drop for Pthread {
     fn drop(&mut self) {
-        let Some(slot) = self.slot.get() else { return };
-        // SAFETY: the thread has been buried, and nobody can join it any more.
+        let (_, slot) = self.place();
+        // SAFETY: the thread has been reaped, and no thread can join it any more.
         unsafe {
             // Relaxed: for programs that use a `pthread_t` too long.
             place_of_record(slot.tp()).store(ptr::null_mut(), Ordering::Relaxed);
@@ -382,7 +361,7 @@ impl Drop for Pthread {
 unsafe fn run_destructors() {
     /// Returns its argument, which is not null.
     unsafe extern "C-unwind" fn run_all(done: *mut c_void) -> *mut c_void {
-        vthread::run_destructors();
+        sched::run_destructors();
         done
     }
     let mut done = ptr::null_mut::<c_void>();

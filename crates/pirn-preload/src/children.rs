@@ -3,8 +3,8 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
-/// Takes this library out of `LD_PRELOAD`, which the children inherit. In place: nobody has begun
-/// yet, and nothing is allocated.
+/// Takes this library out of `LD_PRELOAD`, which the children inherit. In place: no thread has
+/// begun yet, and nothing is allocated.
 pub fn leave_alone() {
     const PRELOADED: &CStr = c"LD_PRELOAD";
     // SAFETY: C strings; the environment is not in use yet, its texts are the process's to change.

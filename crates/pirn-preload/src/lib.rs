@@ -70,8 +70,8 @@ fn variable(name: &CStr) -> Option<&'static CStr> {
     unsafe extern "C" {
         fn secure_getenv(name: *const c_char) -> *const c_char;
     }
-    // SAFETY: a C string; the result is null, or one that stays until somebody changes the
-    // environment: nobody has begun yet.
+    // SAFETY: a C string; the result is null, or one that stays until code changes the environment:
+    // no other code has begun yet.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value))

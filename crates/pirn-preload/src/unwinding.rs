@@ -3,12 +3,13 @@
 //!
 //! `std` is linked with that library, so each program that loads this one would load it as well:
 //! 50 µs of the start of a program that makes no thread, and no panic. So the references of `std`
-//! and `pirn` lead here, to functions of the same names, which nobody else sees. Each jumps to
+//! and `pirn` lead here, to functions of the same names, which no other library sees. Each jumps to
 //! libgcc's with all arguments in their registers, and the stack as its caller has left it: to
 //! libgcc that one is the caller.
 //!
 //! Linking libgcc's unwinder into this library would be wrong: C++ exceptions and `pthread_exit`
-//! come from that of the program, whose private structures ours might lay out in another way.
+//! come from the unwinder of the program, whose private structures ours might lay out in another
+//! way.
 
 use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -93,7 +94,7 @@ extern "C" fn look_up(index: usize) -> *mut c_void {
         fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // SAFETY: C strings. The library stays: nobody closes it.
+    // SAFETY: C strings. The library stays: nothing closes it.
     unsafe {
         let library = dlopen(c"libgcc_s.so.1".as_ptr(), libc::RTLD_NOW);
         for (name, found) in NAMES.iter().zip(&FOUND) {
@@ -105,7 +106,7 @@ extern "C" fn look_up(index: usize) -> *mut c_void {
     }
     let found = FOUND[index].load(Relaxed);
     if found.is_null() {
-        const TEXT: &[u8] = b"pirn: there is no libgcc_s.so.1, which a panic needs\n";
+        const TEXT: &[u8] = b"pirn: a panic needs libgcc_s.so.1, which is not installed\n";
         // SAFETY: the bytes of the text.
         unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
         // SAFETY: no arguments.

@@ -9,25 +9,26 @@
     rustdoc::redundant_explicit_links
 )]
 
-pub mod alloc;
 pub mod arch;
 pub mod blocking;
+pub mod carriers;
 pub mod continuation;
 pub mod environment;
 pub mod glibc;
-pub mod local;
 pub mod lock;
-pub mod mark;
-pub mod notices;
+pub mod no_suspend;
 pub mod own_vec;
 pub mod panic;
 pub mod poison;
 pub mod primitives;
+pub mod process;
+pub mod reactor;
 pub mod recorder;
-pub mod runtime;
 pub mod sanitizer;
 pub mod sched;
 pub mod stack;
 pub mod sys;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
 pub mod vthread;

@@ -4,10 +4,10 @@
 //! is trying to lock. Sections under this lock are short, never suspend, and call no user code.
 //!
 //! Sections are frequent and short, so the uncontended path decides: one read-modify-write to lock,
-//! a plain store to unlock. Nobody is notified; a contender spins, then yields, then naps
+//! a plain store to unlock, which notifies no thread; a contender spins, then yields, then naps
 //! ([`sys::back_off`]). Naps are for the case that the kernel has suspended the holder.
 
-use crate::mark::Raised;
+use crate::no_suspend::NoSuspend;
 use crate::sys;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -36,28 +36,28 @@ impl<T> Lock<T> {
     /// Blocks until it holds the lock.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        let mark = Raised::new();
+        let section = NoSuspend::new();
         if !self.try_acquire() {
             self.acquire_slowly();
         }
         Guard {
             lock: self,
-            _mark: mark,
+            _section: section,
         }
     }
 
-    /// Makes it a free lock with this value, in the child of a fork, where nobody will give it back
-    /// that held it. The old value may be half changed: it is forgotten.
+    /// Makes it a free lock with this value, in the child of a fork, where the thread that held it
+    /// does not exist. The old value may be half changed: it is forgotten.
     ///
     /// # Safety
-    /// Nobody uses the lock: it belongs to a runtime that is gone.
+    /// No thread uses the lock: it belongs to a runtime that is gone.
     pub unsafe fn renew(&self, value: T) {
         // SAFETY: the caller's contract.
         unsafe { self.value.get().write(value) };
         self.held.store(false, Ordering::Release); // Release: as in `Guard::drop`.
     }
 
-    /// Returns whether somebody holds it, or did a moment ago.
+    /// Returns whether a thread holds it, or did a moment ago.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed) // Relaxed: a hint.
     }
@@ -87,7 +87,7 @@ impl<T> Lock<T> {
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
     /// From before the lock is taken until after it has been released.
-    _mark: Raised,
+    _section: NoSuspend,
 }
 
 impl<T> Deref for Guard<'_, T> {

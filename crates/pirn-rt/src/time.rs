@@ -94,7 +94,7 @@ static TICKED: AtomicU64 = AtomicU64::new(0);
 
 /// Notes the time for [`coarse`]. The monitor calls this at each of its ticks.
 pub(crate) fn tick() {
-    TICKED.store(now() >> 20, Relaxed); // Relaxed: complete in itself.
+    TICKED.store(now() >> 20, Relaxed); // Relaxed: no other data.
 }
 
 /// Returns the time in units of 2^20 ns, about a millisecond, as the monitor last read it: 10 units
@@ -102,7 +102,7 @@ pub(crate) fn tick() {
 /// takes 50 instructions.
 #[inline(always)]
 pub(crate) fn coarse() -> u64 {
-    TICKED.load(Relaxed) // Relaxed: as above.
+    TICKED.load(Relaxed) // Relaxed: no other data.
 }
 
 /// Returns the time of a clock (through the vDSO where it has the clock).
@@ -136,7 +136,7 @@ pub static LIBCS_CLOCK: AtomicPtr<c_void> = AtomicPtr::new(look_up as *mut c_voi
 /// Looks up libc's function, and calls it.
 unsafe extern "C" fn look_up(id: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     // An allocator that is called by `dlsym` may read a clock.
-    LIBCS_CLOCK.store(by_system_call as *mut c_void, Relaxed); // Relaxed: as above.
+    LIBCS_CLOCK.store(by_system_call as *mut c_void, Relaxed); // Relaxed: either function is right.
     // SAFETY: a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"clock_gettime".as_ptr()) };
     if !found.is_null() {
@@ -179,4 +179,48 @@ pub fn timespec(nanos: u64) -> libc::timespec {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_centuries_is_none() {
+        assert!(Deadline::after(Duration::MAX).is_never());
+        assert!(Deadline::after_nanos(u64::MAX).is_never());
+        assert!(Deadline::after_timeout(None).is_never());
+        assert!(!Deadline::after(Duration::from_secs(3600)).is_never());
+    }
+
+    #[test]
+    fn what_has_passed_is_not_in_the_future() {
+        assert!(Deadline::PASSED.has_passed());
+        assert!(Deadline::after(Duration::ZERO).has_passed());
+        assert!(Deadline::at(Instant::now()).has_passed());
+        assert!(Deadline::from_nanos(now()).has_passed());
+        assert!(!Deadline::after(Duration::from_secs(3600)).has_passed());
+        assert!(!Deadline::NEVER.has_passed());
+    }
+
+    #[test]
+    fn earlier_is_less() {
+        let soon = Deadline::after(Duration::from_secs(1));
+        assert_eq!(Deadline::NEVER.min(soon), soon);
+        assert!(Deadline::PASSED < soon && soon < Deadline::NEVER);
+        assert!(soon.left() <= 1_000_000_000 && Deadline::PASSED.left() == 0);
+    }
+
+    #[test]
+    fn the_kernel_gets_no_time_for_never() {
+        assert!(Deadline::NEVER.timespec().is_none());
+        let time = Deadline::from_nanos(1_500_000_000).timespec().unwrap();
+        assert_eq!((time.tv_sec, time.tv_nsec), (1, 500_000_000));
+    }
+
+    #[test]
+    fn an_instant_is_the_same_point() {
+        let later = Instant::now() + Duration::from_secs(60);
+        let again = Deadline::at(later).instant();
+        assert!(again.max(later) - again.min(later) < Duration::from_secs(1));
+        let passed = Deadline::from_nanos(now() - 5_000_000_000).instant();
+        assert!(passed < Instant::now() - Duration::from_secs(4));
+    }
+}

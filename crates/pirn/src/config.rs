@@ -2,35 +2,23 @@
 //!
 //! [`Config::apply`] puts a program's settings into [`STORE`]. The start of the runtime takes them
 //! out with [`resolve`]: the environment's settings override them, and they override the defaults.
-//! The store has no lock, since `std`'s may not be used inside the runtime, and no caller ever
-//! waits: if the runtime starts during an `apply`, the start wins and the `apply` fails.
-//!
-//! ```text
-//! state      set by               next
-//! EMPTY      (initially)          WRITING: apply begins;       FROZEN: resolve
-//! WRITING    apply, one thread    SET: apply has written all;  FROZEN: resolve, apply then fails
-//! SET        the same apply       SET | FROZEN: resolve
-//! FROZEN     resolve              none: the runtime runs on the environment and the defaults
-//! SET|FROZEN resolve              none: the runtime runs on the program's settings as well
-//! ```
+//! From then on the store is frozen, and an `apply` fails.
 
 #[cfg(feature = "dump")]
 use pirn_observe::diagnostics;
 use pirn_rt::environment;
+use pirn_rt::lock::Lock;
 use pirn_rt::stack::{LARGEST_STACK, SMALLEST_STACK};
 use spec::{
     KIB, MAX_BLOCKING_THREADS, MIB, OBSERVE, PARALLELISM, SETTINGS, SIGQUIT, SLICE, SPARE_CARRIERS,
-    SPECS, SPIN, STACK_SIZE, SWAP_COLD, TLS_RESERVE,
+    SPECS, SPIN, STACK_SIZE, TLS_RESERVE,
 };
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::Duration;
 
-mod error;
 mod spec;
 pub(crate) mod unknown;
 
-pub use error::ConfigError;
 #[cfg(feature = "dump")]
 pub(crate) use spec::parse_size;
 
@@ -55,7 +43,6 @@ pub(crate) use spec::parse_size;
 /// | [`spin`](Self::spin) | `PIRN_SPIN_US` | microseconds | 0 | 10000 | 20 |
 /// | [`tls_reserve`](Self::tls_reserve) | `PIRN_TLS_RESERVE` | bytes; the variable takes `K` (or `KiB`) too | 64 | 8 KiB | 320; 8 KiB where `pthread_create` makes virtual threads |
 /// | [`time_slice`](Self::time_slice) | `PIRN_PREEMPT` | milliseconds; `us` after the number: microseconds; 0: threads are not preempted | 0 | 1000 | 10 |
-/// | [`swap_cold`](Self::swap_cold) | `PIRN_SWAP_COLD` | seconds | 0 | 86400 | 0: never |
 /// | [`observe`](Self::observe) | `PIRN_OBSERVE` | 0: never; 1: from the start | 0 | 1 | when a tool asks |
 /// | [`dump_on_sigquit`](Self::dump_on_sigquit) | `PIRN_SIGQUIT` | `on` or `off` | | | on |
 ///
@@ -67,33 +54,18 @@ pub(crate) use spec::parse_size;
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings take effect with `.apply()`"]
 pub struct Config {
-    values: [Option<usize>; SETTINGS],
+    values: Values,
 }
 
 impl Config {
     /// Returns a configuration that sets nothing yet; it takes effect when it is
     /// [applied](Config::apply).
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// assert_eq!(pirn::Config::new().apply(), Ok(())); // changes no setting
-    /// ```
     pub fn new() -> Config {
         Config::default()
     }
 
     /// Sets the number of carriers, which is the number of virtual threads that run at the same
     /// moment.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().parallelism(1).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn parallelism(self, carriers: usize) -> Self {
         self.with(PARALLELISM, carriers)
     }
@@ -108,85 +80,40 @@ impl Config {
     /// KiB. If this crate is compiled with debug assertions, as in the `dev` profile, all have 2
     /// MiB: unoptimised code takes several times as much stack. `RUST_MIN_STACK` replaces the
     /// default, as in `std`.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().stack_size(1024 * 1024).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn stack_size(self, bytes: usize) -> Self {
         self.with(STACK_SIZE, bytes)
     }
 
     /// Sets the maximum number of platform threads that make blocking calls (file I/O, name
     /// lookups) for virtual threads at the same time. Further calls queue.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().max_blocking_threads(16).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn max_blocking_threads(self, threads: usize) -> Self {
         self.with(MAX_BLOCKING_THREADS, threads)
     }
 
-    /// Sets how many extra carriers may run while all those of [`parallelism`](Self::parallelism)
+    /// Sets how many extra carriers may run while all of [`parallelism`](Self::parallelism)
     /// are stuck: computing for some milliseconds without waiting, or blocked in a system call. The
     /// operating system then shares the cores between them, so that computing threads do not keep
     /// the others from running. Extra carriers rest as soon as the regular ones are no longer
     /// stuck.
     ///
     /// With 0, never more than `parallelism` threads run at the same moment.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().parallelism(1).spare_carriers(0).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn spare_carriers(self, carriers: usize) -> Self {
         self.with(SPARE_CARRIERS, carriers)
     }
 
     /// Sets for how many microseconds an idle carrier looks for work before it sleeps. A longer
     /// time makes hand-overs between carriers quicker and uses more CPU; 0 sleeps at once.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().spin(0).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn spin(self, microseconds: usize) -> Self {
         self.with(SPIN, microseconds)
     }
 
     /// Sets how many bytes of each virtual thread are kept for the thread-local data of libraries
     /// that are opened with `dlopen` later on. A library takes 16 bytes if its data are allocated
-    /// when a thread first uses them, as those of most are. It also takes the size of its data if
+    /// when a thread first uses them, as most libraries are. It also takes the size of its data if
     /// it uses the initial-exec model. If there is no room for a library, `dlopen` fails and says
     /// how much is needed. Libraries that the program is linked with take nothing.
     ///
     /// These bytes are part of the one page that a parked thread usually takes.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().tls_reserve(2048).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn tls_reserve(self, bytes: usize) -> Self {
         self.with(TLS_RESERVE, bytes)
     }
@@ -199,39 +126,9 @@ impl Config {
     /// slice is rounded down to microseconds; more than a second is too long.
     ///
     /// [`thread::no_preemption`](crate::thread::no_preemption) excepts a part of the program.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// use std::time::Duration;
-    ///
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().time_slice(Duration::from_millis(5)).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn time_slice(self, slice: Duration) -> Self {
-        self.with(
-            SLICE,
-            usize::try_from(slice.as_micros()).unwrap_or(UNSET - 1),
-        )
-    }
-
-    /// Sets after how many seconds the stack of a parked thread is written to swap, where there is
-    /// any; 0: never. Swap in compressed memory (zram) holds several parked threads in the memory
-    /// of one. A thread is paged out after once to twice that time; it reads its pages back when it
-    /// runs. The kernel does the same by itself when memory becomes scarce.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().swap_cold(60).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn swap_cold(self, seconds: usize) -> Self {
-        self.with(SWAP_COLD, seconds)
+        let micros = usize::try_from(slice.as_micros()).unwrap_or(usize::MAX);
+        self.with(SLICE, micros)
     }
 
     /// Sets whether tools may look inside the process: `pirn dump`, `pirn top` and the like.
@@ -241,15 +138,6 @@ impl Config {
     /// ask; with `false` it never does. It listens on a Unix socket in a private folder, and
     /// answers the same user and root only; a program with privileges that its user lacks (setuid)
     /// never listens.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().observe(false).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn observe(self, allowed: bool) -> Self {
         self.with(OBSERVE, usize::from(allowed))
     }
@@ -259,15 +147,6 @@ impl Config {
     /// process, as the first would with `false`.
     ///
     /// A process that ignores the signal, or has a handler of its own, is left alone either way.
-    ///
-    /// # Examples
-    ///
-    /// ```standalone_crate
-    /// # fn main() -> Result<(), pirn::ConfigError> {
-    /// pirn::Config::new().dump_on_sigquit(false).apply()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dump_on_sigquit(self, dumps: bool) -> Self {
         self.with(SIGQUIT, usize::from(dumps))
     }
@@ -312,7 +191,7 @@ pub(crate) struct Settings {
     /// The size in bytes that each stack has.
     pub(crate) stack_size: usize,
     /// The size in bytes of stacks while threads are few; not less.
-    pub(crate) roomy_stack_size: usize,
+    pub(crate) large_stack_size: usize,
     /// The maximum number of platform threads for blocking calls.
     pub(crate) max_blocking_threads: usize,
     /// The maximum number of extra carriers.
@@ -323,8 +202,6 @@ pub(crate) struct Settings {
     pub(crate) tls_reserve: Option<usize>,
     /// How long a thread may compute while others wait; zero: for ever.
     pub(crate) slice: Duration,
-    /// The seconds after which the stack of a parked thread is written to swap; 0: never.
-    pub(crate) swap_cold: u64,
     /// What the reporter writes to standard error.
     #[cfg(feature = "dump")]
     pub(crate) diagnostics: diagnostics::Settings,
@@ -357,27 +234,23 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 
 static STORE: Store = Store::new();
 
-const EMPTY: u8 = 0;
-const WRITING: u8 = 1;
-const SET: u8 = 2;
-/// Added to one of the other states.
-const FROZEN: u8 = 4;
+type Values = [Option<usize>; SETTINGS];
 
-/// Marks a setting that the program has not set; above all bounds.
-const UNSET: usize = usize::MAX;
+/// The program's settings. The lock is the runtime's: `std`'s may not be used inside the runtime.
+struct Store(Lock<Stored>);
 
-/// The program's settings. The head of this file has the state machine.
-struct Store {
-    state: AtomicU8,
-    values: [AtomicUsize; SETTINGS],
+struct Stored {
+    /// What the program has applied.
+    values: Option<Values>,
+    is_frozen: bool,
 }
 
 impl Store {
     const fn new() -> Store {
-        Store {
-            state: AtomicU8::new(EMPTY),
-            values: [const { AtomicUsize::new(UNSET) }; SETTINGS],
-        }
+        Store(Lock::new(Stored {
+            values: None,
+            is_frozen: false,
+        }))
     }
 
     fn apply(&self, configuration: &Config) -> Result<(), ConfigError> {
@@ -386,21 +259,22 @@ impl Store {
                 spec.check(value)?;
             }
         }
-        self.move_state(EMPTY, WRITING)?;
-        for (place, value) in self.values.iter().zip(configuration.values) {
-            // Relaxed: published by the move to SET.
-            place.store(value.unwrap_or(UNSET), Ordering::Relaxed);
+        let mut stored = self.0.lock();
+        match stored.values {
+            _ if stored.is_frozen => Err(ConfigError::AlreadyStarted),
+            Some(_) => Err(ConfigError::AlreadyApplied),
+            None => {
+                stored.values = Some(configuration.values);
+                Ok(())
+            }
         }
-        self.move_state(WRITING, SET)
     }
 
-    fn move_state(&self, from: u8, to: u8) -> Result<(), ConfigError> {
-        let order = Ordering::SeqCst;
-        match self.state.compare_exchange(from, to, order, order) {
-            Ok(_) => Ok(()),
-            Err(state) if state & FROZEN != 0 => Err(ConfigError::AlreadyStarted),
-            Err(_) => Err(ConfigError::AlreadyApplied),
-        }
+    /// Freezes the store, and returns the program's settings.
+    fn freeze(&self) -> Values {
+        let mut stored = self.0.lock();
+        stored.is_frozen = true;
+        stored.values.unwrap_or_default()
     }
 
     fn resolve(
@@ -415,37 +289,27 @@ impl Store {
         }
         #[cfg(feature = "dump")]
         let diagnostics = diagnostics::Settings::resolve(&variable)?;
-        let applied = self.state.fetch_or(FROZEN, Ordering::SeqCst) & !FROZEN == SET;
-        let program = |i: usize| self.program(i, applied);
-        let value = |i: usize| environment[i].map(|range| range.0).or_else(|| program(i));
+        let program = self.freeze();
+        let value = |i: usize| environment[i].map(|range| range.0).or(program[i]);
         let both = |size| (size, size);
         let stack_sizes = environment[STACK_SIZE]
-            .or_else(|| program(STACK_SIZE).map(both))
+            .or_else(|| program[STACK_SIZE].map(both))
             .or_else(|| std_stack_size(variable("RUST_MIN_STACK")).map(both))
             .unwrap_or(DEFAULT_STACK);
         Ok(Settings {
             parallelism: value(PARALLELISM).unwrap_or_else(machine_parallelism),
             stack_size: stack_sizes.0,
-            roomy_stack_size: stack_sizes.1,
+            large_stack_size: stack_sizes.1,
             max_blocking_threads: value(MAX_BLOCKING_THREADS).unwrap_or(256),
             spare_carriers: value(SPARE_CARRIERS).unwrap_or(16),
             spin: Duration::from_micros(value(SPIN).unwrap_or(20) as u64),
             tls_reserve: value(TLS_RESERVE),
             slice: Duration::from_micros(value(SLICE).unwrap_or(DEFAULT_SLICE_US) as u64),
-            swap_cold: value(SWAP_COLD).unwrap_or(0) as u64,
             #[cfg(feature = "dump")]
             diagnostics,
             observe: value(OBSERVE).map(|allowed| allowed != 0),
             sigquit: value(SIGQUIT) != Some(0),
         })
-    }
-
-    /// Returns the value that the program has set, once the store is frozen.
-    fn program(&self, i: usize, applied: bool) -> Option<usize> {
-        // Relaxed: the read of SET in `resolve` comes after the writes. Without SET the writes may
-        // be incomplete, and the value is ignored.
-        let value = self.values[i].load(Ordering::Relaxed);
-        (applied && value != UNSET).then_some(value)
     }
 }
 
@@ -472,6 +336,58 @@ fn std_stack_size(variable: Option<OsString>) -> Option<usize> {
     let bytes: usize = variable?.to_str()?.parse().ok()?;
     Some(bytes.clamp(SMALLEST_STACK, LARGEST_STACK))
 }
+
+/// Why a [`Config`](super::Config) was not applied, or why the runtime did not start.
+///
+/// # Examples
+///
+/// ```standalone_crate
+/// use pirn::ConfigError;
+///
+/// let error = pirn::Config::new().stack_size(100).apply().unwrap_err();
+/// assert!(matches!(error, ConfigError::BadValue { name: "stack_size", .. }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The runtime has started, with other settings.
+    AlreadyStarted,
+    /// Another configuration was applied before this one.
+    AlreadyApplied,
+    /// A value is malformed or out of bounds.
+    #[non_exhaustive]
+    BadValue {
+        /// The setting (`"stack_size"`) or the environment variable (`"PIRN_STACK_SIZE"`).
+        name: &'static str,
+        /// The value as it was given.
+        value: String,
+        /// The accepted values.
+        accepted: &'static str,
+    },
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ConfigError::AlreadyStarted => f.write_str(
+                "the runtime has already started; apply a configuration before the first virtual \
+                 thread (under #[pirn::main], use the PIRN_ variables)",
+            ),
+            ConfigError::AlreadyApplied => {
+                f.write_str("a configuration was already applied; put all settings into one")
+            }
+            ConfigError::BadValue {
+                name,
+                value,
+                accepted,
+            } => {
+                write!(f, "bad value for {name}: {value} (accepted: {accepted})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@
 //! # Ok::<(), pirn::executor::TaskError>(())
 //! ```
 
-use crate::thread::group::{self, Member};
+use crate::thread::scoped::{Member, allocate_member};
 use crate::thread::{self, Builder, Interrupted, JoinFuture, JoinHandle, Panic, Semaphore, Thread};
 use core::fmt;
 use core::iter::FusedIterator;
@@ -34,11 +34,11 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use core::task::{Context, Poll};
 use pirn_rt::blocking::wait::Outcome;
 use pirn_rt::poison::locked;
-use pirn_rt::sched;
+use pirn_rt::sched::body::caught;
+use pirn_rt::sched::{self, Cause};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::body::caught;
 use pirn_rt::vthread::record::Place;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_word::Interruptible;
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::io;
@@ -91,17 +91,6 @@ impl ThreadPerTask {
     }
 
     /// Returns an executor whose tasks run on threads of this builder.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::ThreadPerTask;
-    /// use pirn::thread;
-    ///
-    /// let builder = thread::Builder::new().name_counter("request-", 1).stack_size(64 << 10);
-    /// let executor = ThreadPerTask::with(builder);
-    /// assert_eq!(executor.submit(|| ())?.thread().name(), Some("request-1"));
-    /// # Ok::<(), pirn::executor::TaskError>(())
-    /// ```
     pub fn with(threads: Builder) -> ThreadPerTask {
         ThreadPerTask {
             threads,
@@ -114,18 +103,6 @@ impl ThreadPerTask {
     /// # Errors
     /// [`TaskError::Shutdown`] if the executor has been shut down, [`TaskError::Spawn`] if the
     /// thread cannot be created. `f` is then dropped.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::{TaskError, ThreadPerTask};
-    ///
-    /// let executor = ThreadPerTask::new();
-    /// let task = executor.submit(|| 1 + 1)?;
-    /// executor.shutdown();
-    /// assert!(matches!(executor.submit(|| ()), Err(TaskError::Shutdown)));
-    /// assert_eq!(task.join()?, 2);
-    /// # Ok::<(), TaskError>(())
-    /// ```
     #[track_caller]
     pub fn submit<F, T>(&self, f: F) -> Result<Task<T>, TaskError>
     where
@@ -162,12 +139,12 @@ impl ThreadPerTask {
         };
         let made = self
             .threads
-            .make(place, |attributes| group::allocate(attributes, run, member));
+            .make(place, |attributes| allocate_member(attributes, run, member));
         let (thread, ready) = made.map_err(TaskError::Spawn)?;
         core::mem::forget(entered); // The member leaves.
         let handle = JoinHandle::new(thread);
         self.tasks.insert(&flag, handle.thread().clone());
-        sched::start(ready);
+        sched::schedule(ready, Cause::Start);
         Ok(Task { handle, flag })
     }
 
@@ -269,20 +246,9 @@ impl ThreadPerTask {
     /// # Errors
     /// [`Interrupted`], if the executor is not terminated and the waiting thread has been
     /// interrupted. The flag stays set.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::ThreadPerTask;
-    /// use std::time::Duration;
-    ///
-    /// let executor = ThreadPerTask::new();
-    /// assert_eq!(executor.await_termination(Duration::ZERO), Ok(false));
-    /// executor.shutdown();
-    /// assert_eq!(executor.await_termination(Duration::from_secs(10)), Ok(true));
-    /// ```
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, Interrupted> {
-        let hearing = Some(Hearing::Always);
-        match self.tasks.wait(Deadline::after(timeout), hearing) {
+        let interruptible = Interruptible::Always;
+        match self.tasks.wait(Deadline::after(timeout), interruptible) {
             Outcome::Ready => Ok(true),
             Outcome::TimedOut => Ok(false),
             _ => Err(Interrupted),
@@ -298,17 +264,6 @@ impl ThreadPerTask {
     /// On the thread of one of the executor's own tasks this does not wait, because it would wait
     /// for itself. That happens when tasks share the executor in an [`Arc`] and one of them drops
     /// the last reference.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::ThreadPerTask;
-    ///
-    /// let executor = ThreadPerTask::new();
-    /// let task = executor.submit(|| 7)?;
-    /// executor.close();
-    /// assert!(task.is_finished());
-    /// # Ok::<(), pirn::executor::TaskError>(())
-    /// ```
     pub fn close(self) {
         drop(self);
     }
@@ -320,9 +275,9 @@ impl Drop for ThreadPerTask {
         if self.is_terminated() || self.tasks.contains(&thread::current()) {
             return;
         }
-        if self.tasks.wait(Deadline::NEVER, Some(Hearing::Always)) != Outcome::Ready {
+        if self.tasks.wait(Deadline::NEVER, Interruptible::Always) != Outcome::Ready {
             self.tasks.stop();
-            self.tasks.wait(Deadline::NEVER, None);
+            self.tasks.wait(Deadline::NEVER, Interruptible::Never);
         }
     }
 }
@@ -436,8 +391,8 @@ impl Tasks {
     }
 
     /// Waits until the executor is terminated.
-    fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
-        let outcome = self.terminated.wait(deadline, hearing);
+    fn wait(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {
+        let outcome = self.terminated.wait(deadline, interruptible);
         if outcome == Outcome::Ready {
             self.terminated.add_permits(1); // For the next waiter.
         }
@@ -541,17 +496,6 @@ impl<T> Task<T> {
     ///
     /// # Panics
     /// If the task joins itself.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::{TaskError, ThreadPerTask};
-    ///
-    /// let executor = ThreadPerTask::new();
-    /// assert_eq!(executor.submit(|| 6 * 7)?.join()?, 42);
-    /// let failed = executor.submit(|| panic!("out of stock"))?.join();
-    /// assert!(matches!(failed, Err(TaskError::Panicked(_))));
-    /// # Ok::<(), TaskError>(())
-    /// ```
     pub fn join(self) -> Result<T, TaskError> {
         if self.is_cancelled() {
             return Err(TaskError::Cancelled);
@@ -562,7 +506,7 @@ impl<T> Task<T> {
     /// Waits as [`join`](Self::join) does, but for at most `timeout`.
     ///
     /// # Errors
-    /// The task, if it has not ended by then. The inner errors are those of `join`.
+    /// The task, if it has not ended by then. The inner errors are the errors of `join`.
     pub fn join_timeout(self, timeout: Duration) -> Result<Result<T, TaskError>, Task<T>> {
         self.try_join(|handle| handle.join_timeout(timeout))
     }
@@ -572,7 +516,7 @@ impl<T> Task<T> {
     ///
     /// # Errors
     /// The task, if the waiting thread is or has been interrupted before the task has ended. The
-    /// flag stays set, and the task goes on. The inner errors are those of `join`.
+    /// flag stays set, and the task goes on. The inner errors are the errors of `join`.
     pub fn join_interruptible(self) -> Result<Result<T, TaskError>, Task<T>> {
         self.try_join(JoinHandle::join_interruptible)
     }
@@ -634,24 +578,6 @@ impl<T> Task<T> {
     /// Returns the thread that runs the task.
     ///
     /// Interrupt this thread to ask the task to end without giving up its result.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::executor::ThreadPerTask;
-    /// use pirn::thread;
-    /// use std::time::Duration;
-    ///
-    /// let executor = ThreadPerTask::new();
-    /// let task = executor.submit(|| {
-    ///     match thread::sleep_interruptible(Duration::from_secs(3600)) {
-    ///         Ok(()) => "all of it",
-    ///         Err(_) => "a part of it",
-    ///     }
-    /// })?;
-    /// task.thread().interrupt();
-    /// assert_eq!(task.join()?, "a part of it");
-    /// # Ok::<(), pirn::executor::TaskError>(())
-    /// ```
     pub fn thread(&self) -> &Thread {
         self.handle.thread()
     }

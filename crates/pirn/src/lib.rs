@@ -41,8 +41,8 @@
 //! | [`AsyncIo`] | a descriptor for async code on [`block_on`]: any crate of a protocol that needs no runtime of its own |
 //! | [`Config`] | settings |
 //! | [`Scheduler`] | the trait for custom schedulers |
-//! | [`dump`](fn@dump) | all virtual threads, with their stacks |
-//! | [`metrics`](mod@metrics) | what has been counted: threads by state, latencies, memory |
+//! | [`dump`](mod@dump) | all virtual threads, with their stacks |
+//! | [`metrics`](mod@metrics) | counts of threads by state, latencies, memory |
 //! | [`events`] | what threads did lately: keeping it, and writing it down when something goes wrong |
 //! | [`OnCarrier`] | a wrapper for allocators other than libc's |
 //!
@@ -62,7 +62,6 @@
 //! |---|---|---|
 //! | `macros` | yes | `#[pirn::main]` and `#[pirn::test]` |
 //! | `dump` | yes | looking inside: dumps, metrics, events, diagnostics, tools; without it and `macros` libc is the only dependency |
-//! | `crossbeam-channel` | no | `interruption`, a channel to select on together with channels of that crate |
 //! | `futures-io`, `hyper-io`, `tokio-io` | no | [`AsyncIo`] reads and writes through the traits of `futures-io`, `hyper` and `tokio`; without the latter's runtime |
 //! | `rustix-use-libc` | no | makes `rustix` use libc for its system calls, in the whole program |
 //!
@@ -93,7 +92,7 @@
 //!   with the thread's name, and aborts.
 //! * **`gettid` is the OS thread's,** and a virtual thread cannot be bound to a CPU. Its signal
 //!   mask and its alternative signal stack are its own, and so is its CPU time, from the first
-//!   question for that of any thread on.
+//!   question for the CPU time of any thread on.
 //! * **After `fork`** the child has one thread and cannot spawn virtual ones. (`Command` works.)
 //!
 //! `docs/limits.md` in the repository has the full list.
@@ -111,7 +110,7 @@ compile_error!(
     "pirn cannot interpose libc in a statically linked program: remove `-C target-feature=+crt-static`"
 );
 
-mod bridge;
+mod async_io;
 mod config;
 pub mod executor;
 #[cfg_attr(not(feature = "dump"), path = "unobserved.rs")]
@@ -125,9 +124,7 @@ mod start;
 mod testing;
 pub mod thread;
 
-pub use bridge::{AsyncIo, block_on, block_on_interruptible};
-#[cfg(feature = "crossbeam-channel")]
-pub use bridge::{Interruption, interruption};
+pub use async_io::AsyncIo;
 pub use config::{Config, ConfigError};
 #[cfg(feature = "dump")]
 #[doc(inline)]
@@ -138,12 +135,8 @@ pub use pirn_macros::{main, test};
 #[cfg(feature = "dump")]
 #[doc(hidden)]
 pub use pirn_observe::GDB_SCRIPT;
-#[cfg(feature = "dump")]
-#[doc(inline)]
-pub use pirn_observe::{dump::dump, metrics::metrics};
-#[doc(inline)]
-pub use scope::scope;
 pub use scoped_value::ScopedValue;
+pub use thread::block_on::{block_on, block_on_interruptible};
 pub use thread::scheduler::{Runnable, Scheduler};
 
 #[cfg(feature = "macros")]

@@ -5,24 +5,24 @@ use crate::scope;
 use crate::thread::annotate;
 use pirn_libc::signals::urgent;
 use pirn_observe::diagnostics;
-use pirn_observe::events::{settings, trace_writer};
+use pirn_observe::events::{self as recorded, from_environment};
 use pirn_observe::{Hooks, Scope, StopSignal, debug_table, server};
-use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::runtime::Runtime;
 use std::io;
 
 pub(crate) use pirn_observe::{after_fork, server::allow};
 
 /// Dumps of all virtual threads, made by the program itself.
 ///
-/// [`pirn::dump()`](crate::dump()) is all that most programs need. [`Options`](dump::Options) ask
-/// for more than groups.
+/// [`dump::take`] is all that most programs need. [`Options`](dump::Options) ask for more than
+/// groups.
 ///
 /// # Examples
 /// ```
 /// use pirn::{dump, thread};
 ///
 /// let waits = thread::spawn(thread::park);
-/// println!("{}", pirn::dump());
+/// println!("{}", pirn::dump::take());
 /// let dump = dump::Options::new().list(100).take();
 /// let mut file = Vec::new();
 /// dump.write_to(&mut file)?;
@@ -32,7 +32,7 @@ pub(crate) use pirn_observe::{after_fork, server::allow};
 /// ```
 pub mod dump {
     #[doc(inline)]
-    pub use pirn_observe::dump::{Options, ThreadDump};
+    pub use pirn_observe::dump::{Options, ThreadDump, ThreadStack, take};
 }
 
 /// What the threads did lately.
@@ -76,36 +76,34 @@ pub mod events {
 
 /// What the runtime has counted, and how much there is of everything.
 ///
-/// [`pirn::metrics()`](crate::metrics()) takes a snapshot, [`Metrics`](metrics::Metrics). Its text
+/// [`snapshot`](metrics::snapshot) takes a snapshot, [`Metrics`](metrics::Metrics). Its text
 /// for Prometheus makes a server's page; the [example][server] is such a server.
 ///
 /// [server]: https://docs.rs/crate/pirn/latest/source/examples/metrics_server.rs
 ///
 /// # Examples
 /// ```
-/// let before = pirn::metrics();
+/// let before = pirn::metrics::snapshot();
 /// pirn::thread::spawn(|| ()).join().unwrap();
-/// let after = pirn::metrics();
-/// assert!(after.started > before.started);
-/// println!("{} threads wait, of {}", after.threads.waiting, after.threads.all());
-/// for (kind, count) in after.parks.by_kind() {
-///     println!("{count} waits for {kind}");
+/// let after = pirn::metrics::snapshot();
+/// assert!(after["started"] > before["started"]);
+/// println!("{} threads wait, of {}", after["threads.waiting"], after.sum("threads"));
+/// for (name, part, number) in after.iter() {
+///     println!("{name} {part}: {number}");
 /// }
 /// println!("{}", after.to_prometheus());
 /// ```
 pub mod metrics {
     #[doc(inline)]
-    pub use pirn_observe::metrics::{
-        Carrier, CarrierState, Latency, Memory, Metrics, Offloaded, Parks, StackSlots, Threads,
-    };
+    pub use pirn_observe::metrics::{Carrier, CarrierState, Latency, Metrics, snapshot};
 }
 
 /// The events to keep from the start on, if `PIRN_EVENTS` says so.
-pub(crate) type Keep = Option<settings::Keep>;
+pub(crate) type Keep = Option<recorded::Recorder>;
 
 /// Reads `PIRN_EVENTS`.
 pub(crate) fn events_to_keep() -> Result<Keep, ConfigError> {
-    Ok(settings::from_environment(config::parse_size)?)
+    Ok(from_environment(config::parse_size)?)
 }
 
 impl From<pirn_observe::BadValue> for ConfigError {
@@ -123,7 +121,7 @@ pub(crate) fn install() {
     debug_table::keep();
     let hooks = Hooks {
         scopes,
-        open_scopes: scope::open,
+        open_scopes: scope::count,
         annotations: annotate::innermost,
         interposed: pirn_libc::addresses,
         lock_owner: pirn_libc::owner_of,
@@ -143,16 +141,14 @@ fn scopes() -> Vec<Scope> {
         parent: scope.parent.map(scope::ScopeId::number),
         owner: Some(scope.owner.id().number()),
         cancelled: scope.cancelled,
-        members,
+        members: members as u64,
     });
     scopes.collect()
 }
 
 /// Keeps events from the start on.
 pub(crate) fn keep_events(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
-    keep.map_or(Ok(()), |keep| {
-        trace_writer::start_by_environment(runtime, keep)
-    })
+    keep.map_or(Ok(()), |keep| recorded::start_by_environment(runtime, keep))
 }
 
 /// Starts the diagnostics of a runtime that runs.

@@ -1,6 +1,6 @@
 //! A wrapper for allocators with per-thread caches.
 
-use pirn_rt::vthread;
+use pirn_rt::sched;
 use std::alloc::{GlobalAlloc, Layout};
 
 /// Wraps an allocator that keeps per-thread caches (jemalloc, mimalloc, snmalloc, …), so that all
@@ -37,7 +37,7 @@ impl<A> OnCarrier<A> {
 #[inline]
 fn on_carrier<R>(call: impl FnOnce() -> R) -> R {
     // SAFETY: an allocator must not unwind: `GlobalAlloc`'s contract.
-    unsafe { vthread::on_carrier(call) }
+    unsafe { sched::on_carrier(call) }
 }
 
 // SAFETY: every call is passed on unchanged, and the memory does not depend on the thread.
@@ -48,17 +48,17 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for OnCarrier<A> {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         on_carrier(|| unsafe { self.0.dealloc(pointer, layout) });
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         on_carrier(|| unsafe { self.0.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         on_carrier(|| unsafe { self.0.realloc(pointer, layout, size) })
     }
 }

@@ -1,4 +1,4 @@
-//! A panic as a value: how code of the program, which may panic, is called by one who goes on.
+//! A panic as a value, and calls of code that may panic by code that goes on afterwards.
 
 use core::any::Any;
 use core::fmt;
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 /// The panic of another thread, or of a call: its payload, in a form that can be part of an error.
 ///
 /// Dropping it never panics. A payload may panic when it is dropped; the panic hook has reported
-/// that by then, and the code that only gets rid of an error has nothing to say to it.
+/// that by then.
 ///
 /// # Examples
 /// ```
@@ -34,7 +34,8 @@ impl Panic {
     /// Calls `f` and returns its result, or its panic, as
     /// [`catch_unwind`](std::panic::catch_unwind) does.
     ///
-    /// Whether what `f` has left half changed may be used afterwards is for the caller to know.
+    /// The caller decides whether data that `f` has left half changed may be used afterwards. The
+    /// panic is not counted as one that ends a thread.
     ///
     /// # Errors
     /// `f` panicked.
@@ -54,57 +55,21 @@ impl Panic {
 
     /// Makes an error of the payload that [`JoinHandle::join`](crate::thread::JoinHandle::join) or
     /// [`catch_unwind`](std::panic::catch_unwind) returned.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::Panic;
-    ///
-    /// let payload = std::panic::catch_unwind(|| panic!("oh no")).unwrap_err();
-    /// assert_eq!(Panic::new(payload).to_string(), "panicked: oh no");
-    /// ```
     pub fn new(payload: Box<dyn Any + Send>) -> Panic {
         Panic(payload)
     }
 
-    /// Returns the message, if the payload is a text, as that of `panic!` is.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::Panic;
-    ///
-    /// assert_eq!(Panic::new(Box::new("oh no")).message(), Some("oh no"));
-    /// assert_eq!(Panic::new(Box::new(7)).message(), None); // from `panic_any(7)`
-    /// ```
+    /// Returns the message, if the payload is a text, as `panic!` makes it.
     pub fn message(&self) -> Option<&str> {
         panic::message(&*self.0)
     }
 
     /// Returns the payload.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::{self, Panic};
-    ///
-    /// let payload = thread::spawn(|| std::panic::panic_any(7)).join().unwrap_err();
-    /// let panic = Panic::new(payload);
-    /// assert_eq!(panic.into_payload().downcast_ref(), Some(&7));
-    /// ```
     pub fn into_payload(mut self) -> Box<dyn Any + Send> {
         self.take()
     }
 
     /// Continues the panic on this thread, without another message.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::{self, Panic};
-    ///
-    /// let outer = thread::spawn(|| {
-    ///     let inner = thread::spawn(|| panic!("oh no"));
-    ///     inner.join().unwrap_or_else(|payload| Panic::new(payload).resume())
-    /// });
-    /// assert_eq!(Panic::new(outer.join().unwrap_err()).message(), Some("oh no"));
-    /// ```
     pub fn resume(self) -> ! {
         std::panic::resume_unwind(self.into_payload())
     }
@@ -125,7 +90,7 @@ impl fmt::Display for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.message() {
             Some(message) => write!(f, "panicked: {message}"),
-            None => f.write_str("panicked, with a payload that is no text"),
+            None => f.write_str("panicked with a payload that is not a string"),
         }
     }
 }

@@ -1,19 +1,18 @@
 //! Starting the runtime and all that belongs to it: once, at the first spawn, and in the child of a
-//! fork [again](after_fork).
+//! fork again.
 //!
 //! The start examines machine, kernel and C library, and refuses with one clear error if they do
 //! not meet the requirements.
 
-mod after_fork;
-
-use crate::{config, observe};
+use crate::{config, observe, scope, thread};
 use pirn_rt::glibc::tls;
-use pirn_rt::runtime::{self, FAILURE, Runtime, RuntimeSettings, STARTING, process};
-use pirn_rt::stack::{SizeClass, depth, region};
+use pirn_rt::process::{self, FAILURE, STARTING};
+use pirn_rt::sched::runtime::{self, Runtime, RuntimeSettings};
+use pirn_rt::stack::{SizeClass, region};
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread::helper::ForcePlatform;
 use pirn_rt::vthread::overflow;
-use pirn_rt::{arch, environment, notices, sanitizer, sched};
+use pirn_rt::{arch, carriers, environment, sanitizer};
 use std::io;
 
 /// Pretends that the thread pointer cannot be set by an instruction.
@@ -46,7 +45,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     let keep = observe::events_to_keep().map_err(io::Error::other)?;
-    notices::prepare();
+    environment::prepare_notices();
     config::unknown::report();
     pirn_libc::verify().map_err(process::unsupported)?;
     let reserve = settings.tls_reserve.unwrap_or_else(default_tls_reserve);
@@ -55,8 +54,8 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     FAILURE.with(|| launch(&settings, keep))
 }
 
-/// Memory that must be there for a start: it allocates in many places, and the program ends where
-/// there is none.
+/// Memory that must be there for a start: it allocates in many places, and without memory
+/// the program ends there.
 const ROOM: usize = 16 << 20;
 
 /// Returns whether there is memory for a start. Not by the allocator: glibc's takes a large block
@@ -65,7 +64,7 @@ fn has_room() -> bool {
     let Ok(address) = sys::map(ROOM, 0) else {
         return false;
     };
-    // SAFETY: just mapped, and nobody knows of it.
+    // SAFETY: just mapped; no other code has the address.
     let _ = unsafe { call!(libc::SYS_munmap, address, ROOM) };
     true
 }
@@ -74,7 +73,7 @@ fn has_room() -> bool {
 ///
 /// A program that was written for Pirn opens few. Room for 20 leaves a parked thread with one page.
 /// Other programs must work as they do natively: Python with scipy opens 220, and 28 of these have
-/// such data. Room for 500 costs a thread a second page, since that of its stack is another one.
+/// such data. Room for 500 costs a thread a second page, since its stack is in another one.
 fn default_tls_reserve() -> usize {
     match pirn_libc::posix::is_on() {
         false => 320,
@@ -84,7 +83,7 @@ fn default_tls_reserve() -> usize {
 
 /// Returns whether an instruction can set the thread pointer. Valgrind does not know it.
 ///
-/// `PIRN_NO_FSGSBASE` in the environment pretends that there is none, for tests.
+/// `PIRN_NO_FSGSBASE` in the environment pretends that the processor has none, for tests.
 fn has_fsgsbase() -> bool {
     let hidden = environment::variable(NO_FSGSBASE).is_some();
     arch::has_fsgsbase() && !arch::on_valgrind() && !hidden
@@ -93,7 +92,7 @@ fn has_fsgsbase() -> bool {
 /// Sets up the process's state and its runtime.
 fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'static Runtime> {
     if !arch::has_fsgsbase() && !arch::on_valgrind() {
-        notices::write(
+        environment::notice(
             "this processor or kernel has no FSGSBASE, so each switch between virtual threads \
              makes a system call (needs Linux 5.9 without `nofsgsbase`, and Intel Ivy Bridge or \
              AMD Steamroller or later)",
@@ -109,25 +108,41 @@ fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'stat
         Err(_) => 0, // Spare carriers do what preemption would have done.
     };
     let runtime = make(settings, slice_ns)?;
-    depth::watch_exit();
+    process::check_stacks_at_exit();
     observe::keep_events(runtime, keep)?;
     run(runtime, settings)?;
-    pirn_libc::process::fork::install().map_err(process::unsupported)?;
+    pirn_libc::process::fork::install(after_fork).map_err(process::unsupported)?;
     pirn_libc::process::linker::install().map_err(process::unsupported)?;
-    crate::thread::panics::name_them();
+    thread::names::name_in_panics();
     pirn_libc::started();
     runtime::publish(runtime);
-    pirn_libc::signals::raised::install();
-    observe::serve(settings, pirn_libc::signals::quit::install);
+    pirn_libc::signals::default::install();
+    observe::serve(settings, pirn_libc::signals::default::install_dump);
     Ok(runtime)
 }
 
-/// Makes another runtime in the child of a fork. What the parent has studied and installed for the
-/// process is there. Events are recorded if a tool asks for them: the parent writes its own file.
+/// Forgets, in the child of a fork, what its threads might wait for: locks that threads of the
+/// parent hold.
+fn after_fork() {
+    scope::tree::after_fork();
+    thread::interrupt::after_fork();
+}
+
+/// Makes another runtime in the child of a fork, for its first thread; most children run another
+/// program and never get here. What the parent has studied and installed for the process is there.
+/// Events are recorded if a tool asks for them: the parent writes its own file.
+///
+/// The thread that forked stays a platform thread, also if it was a virtual one. Its stack is in a
+/// slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
+/// again.
 fn restart() -> io::Result<&'static Runtime> {
     let settings = config::resolve().map_err(io::Error::other)?;
     // SAFETY: there is no runtime; the caller has the lock.
-    unsafe { after_fork::renew() };
+    unsafe {
+        process::renew();
+        pirn_libc::after_fork();
+        observe::after_fork();
+    }
     runtime::has_begun_anew();
     observe::allow(settings.observe);
     let slice_ns = match pirn_libc::signals::urgent::is_installed() {
@@ -138,18 +153,18 @@ fn restart() -> io::Result<&'static Runtime> {
     run(runtime, &settings)?;
     pirn_libc::started();
     runtime::publish(runtime);
-    observe::serve(&settings, pirn_libc::signals::quit::after_fork);
+    observe::serve(&settings, pirn_libc::signals::default::after_fork);
     Ok(runtime)
 }
 
 /// Makes the runtime, which does not run yet.
 fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runtime> {
     let extra = sanitizer::extra_stack(tls::template().image_bytes());
-    let [dense, roomy] = [settings.stack_size, settings.roomy_stack_size].map(|size| size + extra);
+    let [small, large] = [settings.stack_size, settings.large_stack_size].map(|size| size + extra);
     Runtime::new(RuntimeSettings {
         parallelism: settings.parallelism,
         spares: settings.spare_carriers,
-        default_class: SizeClass::set_default(dense, roomy),
+        default_class: SizeClass::set_default(small, large),
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
@@ -158,8 +173,7 @@ fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runti
 
 /// Starts the runtime's carriers, and the platform threads beside them.
 fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()> {
-    runtime.start_scheduler()?;
-    sched::cold::start(settings.swap_cold)?;
+    carriers::start(runtime)?;
     observe::start(runtime, settings);
     Ok(())
 }

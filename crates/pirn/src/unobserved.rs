@@ -1,7 +1,7 @@
 //! What the start calls in place of `observe` in a program without the feature `dump`.
 
 use crate::config::{ConfigError, Settings};
-use pirn_rt::runtime::Runtime;
+use pirn_rt::sched::runtime::Runtime;
 use std::io;
 
 /// No events are kept.

@@ -48,13 +48,13 @@ fn server(params: &Params) -> Result<Server> {
     let delay = Duration::from_millis(params.get("delay_ms")?);
     let body = Bytes::from(vec![b'x'; params.count("body")?]);
     Ok(Server::new()
-        .get("/", move |_: &mut Request| {
+        .get("/", move || {
             if !delay.is_zero() {
                 thread::sleep(delay);
             }
             "Hello, World!"
         })
-        .get("/body", move |_: &mut Request| body.clone())
+        .get("/body", move || body.clone())
         .post("/body", count))
 }
 

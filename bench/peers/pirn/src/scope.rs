@@ -1,10 +1,10 @@
-//! `scope`: `pirn::scope`.
+//! `scope`: `pirn::scope::open`.
 
 use crate::workloads::crowd::Crowd;
 use crate::workloads::start::inside;
 use anyhow::{Result, ensure};
 use peer_protocol::{LONG, Params, Scopes, Workload};
-use pirn::scope::{any_successful, with};
+use pirn::scope::{any_successful, open_with};
 use pirn::thread::{Interrupted, sleep_interruptible};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn two(scopes: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();
     for scope in 0..scopes {
-        sum += pirn::scope(|s| {
+        sum += pirn::scope::open(|s| {
             let even = s.fork(move || Ok::<_, Infallible>(2 * scope));
             let odd = s.fork(move || Ok(2 * scope + 1));
             let all = s.join()?;
@@ -40,7 +40,7 @@ fn many(scopes: u64, forks: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();
     for scope in 0..scopes {
-        sum += pirn::scope(|s| {
+        sum += pirn::scope::open(|s| {
             let numbers = scope * forks..(scope + 1) * forks;
             let fork = |number| s.fork(move || Ok::<_, Infallible>(number));
             let forked: Vec<_> = numbers.map(fork).collect();
@@ -57,7 +57,7 @@ fn first(scopes: u64, tasks: u64) -> Result<(Duration, u64)> {
     let start = Instant::now();
     for scope in 0..scopes {
         let crowd = Crowd::of(tasks - 1);
-        let first = with(any_successful(), |s| {
+        let first = open_with(any_successful(), |s| {
             for _ in 1..tasks {
                 s.fork(|| wait_long(&crowd, &ended));
             }

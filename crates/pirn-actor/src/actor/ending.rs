@@ -186,7 +186,7 @@ pub(crate) trait Mortal: Send + Sync {
         None
     }
 
-    /// Somebody does not watch the ending any more.
+    /// A watcher does not watch the ending any more.
     fn unwatched(&self) {}
 }
 

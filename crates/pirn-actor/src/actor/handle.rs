@@ -152,7 +152,7 @@ where
     }
 }
 
-/// Code whose result somebody waits for.
+/// Code whose result a thread waits for.
 pub(crate) struct Query<F, R> {
     pub(crate) code: F,
     pub(crate) reply: ReplyTo<R>,

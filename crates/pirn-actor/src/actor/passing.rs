@@ -16,10 +16,10 @@ use pirn::thread::Panic;
 
 /// Where an answer goes. One that is dropped tells an asker that the request is gone.
 pub(crate) trait Onward<R>: Send {
-    /// Returns false if somebody has asked and does not wait any more.
+    /// Returns false if the asker does not wait any more.
     fn is_wanted(&self) -> bool;
 
-    /// Returns true if somebody has asked, who hears of errors.
+    /// Returns true if there is an asker, which is told of errors.
     fn is_asked(&self) -> bool;
 
     /// The message is going to be dropped: an asker is told.

@@ -6,8 +6,7 @@
 //!       |                                               a supervisor   -> held, until that goes on
 //!       +--------- a restart ------------------         neither        -> the actor ends
 //!
-//!   A supervisor is told of each state made, and of each pause. While the actor is held there is
-//!   no state: whoever is told of the pause may rely on that.
+//!   A supervisor is told of each state made, and of each pause. While the actor is held there is no state: a supervisor that is told of the pause may rely on that.
 //! ```
 
 use super::cell::{Body, Cell, Change, Rare};

@@ -115,7 +115,7 @@ impl<F: Send + Sync + 'static> Each<F> {
     {
         let number = self.door.begin();
         let f = locked(&self.f).clone();
-        let f = f.expect("it is there as long as somebody is inside");
+        let f = f.expect("it is there as long as a thread is inside");
         // The asker knows of a failure, and the hook has reported it.
         let run = || job.run(|message| f(message));
         let _ = self.door.identity.while_shown(run);

@@ -65,7 +65,7 @@ where
 impl Builder {
     /// Makes an actor without a thread: each sender runs `f` itself. See [`inline`](inline()).
     ///
-    /// The actor is full while somebody runs `f`: then others wait, or do what the builder's
+    /// The actor is full while a thread runs `f`: then others wait, or do what the builder's
     /// overflow says, for which both [`DropOld`](crate::Overflow::DropOld) and
     /// [`DropNew`](crate::Overflow::DropNew) drop the new message. Urgent messages come before
     /// others that wait. Capacity, threads and restarts have no meaning here.

@@ -1,4 +1,4 @@
-//! A message that is inside: with whoever gets its answer, if there is anybody.
+//! A message that is inside, with the receiver of its answer, if it has one.
 
 use crate::actor::{Onward, Passed};
 use crate::error::{AskError, Failure, Refusal, SendError, discard};
@@ -14,7 +14,7 @@ pub(super) struct Job<M, R> {
     limit: Limit,
 }
 
-/// Whoever gets the answer.
+/// The receiver of the answer.
 enum To<R> {
     Nobody,
     Asker(ReplyTo<R>),

@@ -19,17 +19,17 @@
 //!
 //! A wait is over before its thread has taken the edge out: the one who answers is at its next
 //! message by then. So who ends a wait says so first, by [`Over`]. What it waits for itself comes
-//! after that, and takes the lock of the table: whoever sees the one edge sees that the other one
-//! is over.
+//! after that, and takes the lock of the table: a thread that sees the one edge sees that the other
+//! one is over.
 //!
-//! An asker whose request overflow displaces from a mailbox is told so under that mailbox's lock:
-//! whoever sees the message that came in its place sees that the wait is over.
+//! An asker whose request overflow displaces from a mailbox is told so under that mailbox's lock: a
+//! thread that sees the message that came in its place sees that the wait is over.
 //!
-//! A wait that is interrupted is over as well. Whoever kills an actor, or holds it to restart it,
-//! takes its edge out, and one that is about to wait looks under the lock whether it has been
+//! A wait that is interrupted is over as well. A thread that kills an actor, or holds it to restart
+//! it, takes its edge out, and one that is about to wait looks under the lock whether it has been
 //! interrupted before.
 //!
-//! Where somebody on the way gives up earlier than the one who looks, there is no deadlock: that
+//! Where a waiter on the way gives up earlier than the searching one, there is no deadlock: that
 //! one's time limit breaks the circle, and is what its user has asked for.
 //!
 //! Rejected: an atomic pointer per actor in place of the table. A walk over pointers needs the
@@ -46,7 +46,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pirn::thread;
 use std::sync::{Arc, Mutex};
 
-/// What somebody waits for.
+/// What a thread waits for.
 #[derive(Clone)]
 pub(crate) enum To {
     Actor(Identity),

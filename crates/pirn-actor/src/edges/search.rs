@@ -2,7 +2,7 @@
 //!
 //! An actor is *stuck* if it waits for others of which some part (see [`Group`]) cannot do what is
 //! needed, because all who might are stuck. Those are found from the other end: all who wait are
-//! taken for stuck, and then whoever has one that can go on in each group is not, until nothing
+//! taken for stuck, and then each that has one that can go on in each group is not, until nothing
 //! changes. If the one who looks is left, and is on the way from itself to itself, there is a
 //! circle.
 //!

@@ -10,7 +10,7 @@
 //! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a
 //! stage without room holds up the one before it, and at last the sender.
 //!
-//! Whoever asks waits for each stage that its message has not passed. So a stage says when it hands
+//! An asker waits for each stage that its message has not passed. So a stage says when it hands
 //! the message on ([`Way`]), and one of those left that asks the asker is found to be in a circle.
 //!
 //! Each message keeps the stages that it still has to pass open. So a row that nobody can send to
@@ -37,7 +37,7 @@ struct Line<M: 'static, A: 'static, R: 'static> {
     first: Address<M, A>,
     next: Address<A, R>,
     identity: Identity,
-    /// The end of all stages. Made when somebody wants to know it.
+    /// The end of all stages. Made at the first question for it.
     whole: OnceLock<Arc<Whole>>,
 }
 
@@ -140,7 +140,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
     }
 }
 
-/// The end of the way of a message that somebody has asked.
+/// The end of the way of an asked message.
 struct Asker<R> {
     reply: ReplyTo<R>,
     way: Arc<Way>,
@@ -306,8 +306,8 @@ impl<M: Send, A: Send> Address<M, A> {
     /// - A message that is *sent* ends with the last stage. If a stage does not take what the one
     ///   before it has made of the message, that one's
     ///   [`on_undelivered`](crate::Builder::on_undelivered) is told.
-    /// - [`close`](Address::close) closes the stages in order, whoever else uses them: each handles
-    ///   what it has, and then the next is closed. [`stop`](Address::stop) and
+    /// - [`close`](Address::close) closes the stages in order, whatever else uses them: each
+    ///   handles what it has, and then the next is closed. [`stop`](Address::stop) and
     ///   [`kill`](Address::kill) are for all stages at once. Dropping the address of the whole is
     ///   dropping one of each stage's.
     /// - [`join`](Address::join), [`monitor`](Address::monitor) and the like wait for the end of

@@ -45,7 +45,7 @@ where
     Prefetch::below(low).start(supply)
 }
 
-/// Makes stocks that are filled ahead: with attempts, and somebody who helps out.
+/// Makes stocks that are filled ahead: with attempts, and a function that helps out.
 ///
 /// # Examples
 /// ```
@@ -71,7 +71,7 @@ pub struct Prefetch {
 
 impl Prefetch {
     /// A stock that is filled whenever fewer than `low` items are left, at least 1. A delivery that
-    /// fails is not repeated until somebody takes an item, or wants to.
+    /// fails is not repeated until a thread takes an item, or wants to.
     ///
     /// # Examples
     /// See [`Prefetch`].
@@ -113,7 +113,7 @@ impl Prefetch {
         self.open(supply, None)
     }
 
-    /// Does the same, and has `emergency` make an item, on the thread of whoever takes it, when the
+    /// Does the same, and has `emergency` make an item, on the taker's thread, when the
     /// stock is empty and all attempts to fill it have failed.
     ///
     /// # Examples

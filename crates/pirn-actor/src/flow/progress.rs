@@ -144,7 +144,7 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// The reports of one [`Progress`], for whoever waits for the task.
+/// The reports of one [`Progress`], for a thread that waits for the task.
 ///
 /// As an iterator it waits for a report that has not been seen. It ends when the `Progress` is
 /// dropped, with the task or with a message that is never handled; and when the running thread is

@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// holds; if there is none, it is over. A [fork](Template::fork) has several branches run at once.
 ///
 /// A graph is shared by any number of runs at the same time. It has no threads of its own: steps
-/// run on the caller's, and branches on virtual threads of a [scope](pirn::scope()).
+/// run on the caller's, and branches on virtual threads of a [scope](pirn::scope::open()).
 ///
 /// # Examples
 /// ```

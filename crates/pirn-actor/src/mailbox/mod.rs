@@ -1,8 +1,8 @@
 //! The mailbox: what has been sent and not been begun, and whether anybody is at work on it.
 //!
-//! Senders put items under a lock. Whoever works, the *runner*, takes all of them at once and goes
-//! through them without the lock. One word tells either about the other (`word.rs`): how many items
-//! have been begun, and what the runner is to look at.
+//! Senders put items under a lock. The thread that works, the *runner*, takes all of them at once
+//! and goes through them without the lock. One word tells either about the other (`word.rs`): how
+//! many items have been begun, and what the runner is to look at.
 //!
 //! The runner lets waiting senders in not at each item but at every sixteenth of the capacity, and
 //! when it has nothing left: a switch of threads per item would cost several times what the items

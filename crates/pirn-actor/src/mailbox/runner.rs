@@ -216,7 +216,7 @@ mod tests {
                 enters.send(()).unwrap();
                 told.recv().unwrap();
                 leave(mailbox, &mut Batch::new());
-                // Whoever interrupts has given the lock back by now, and is about to do it.
+                // The interrupter has given the lock back by now, and is about to do it.
                 let left = mailbox.lock().interrupts;
                 thread::is_interrupted() || left > 0
             });

@@ -4,7 +4,7 @@ use super::{Line, Phase, Then};
 use pirn::thread::Thread;
 use std::collections::VecDeque;
 
-/// Whether somebody works on the items.
+/// Whether a thread works on the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// There is nothing to do.

@@ -182,8 +182,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Moves the items of as many senders into the queue as there is room for, if so many items
-    /// have been begun. Whoever calls this is the runner, or starts one if there is none.
+    /// Moves the items of as many senders into the queue as there is room for, if this many items
+    /// have been begun. The caller is the runner, or starts one where none runs.
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == super::Phase::Open {

@@ -19,7 +19,7 @@
 //!
 //! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse; one
 //! that looks for circles has the lock of all edges, and takes this one. What
-//! takes other locks, or time, is done afterwards, without it: see [`Errand`].
+//! takes other locks, or time, is done afterwards, without it: see [`Deferred`].
 
 use super::builder::Sizes;
 use super::ready::{Entry, Ready};
@@ -84,7 +84,7 @@ pub(super) struct Shared<S: Send + 'static> {
 
 /// What is to be done when the lock has been given back.
 #[must_use]
-pub(super) enum Errand<S: Send + 'static> {
+pub(super) enum Deferred<S: Send + 'static> {
     Nothing,
     /// To start the thread of a worker that has been called.
     Start(Arc<Worker<S>>),
@@ -126,7 +126,9 @@ impl<S: Send + 'static> Crew<S> {
             let mut shared = self.lock();
             (0..self.sizes.least).map(|_| shared.hire()).collect()
         };
-        first.into_iter().for_each(|errand| self.perform(errand));
+        first
+            .into_iter()
+            .for_each(|deferred| self.perform(deferred));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Shared<S>> {
@@ -179,10 +181,10 @@ impl<S: Send + 'static> Crew<S> {
         } else if leaving.last().is_none_or(|last| !Arc::ptr_eq(last, worker)) {
             shared.free.push(Arc::clone(worker));
         }
-        let errand = self.staff(&mut shared);
+        let deferred = self.staff(&mut shared);
         drop(shared);
-        self.perform(errand);
-        self.perform(Errand::Dismiss(leaving));
+        self.perform(deferred);
+        self.perform(Deferred::Dismiss(leaving));
         entry
     }
 
@@ -195,9 +197,9 @@ impl<S: Send + 'static> Crew<S> {
             shared.making += 1;
         }
         let _ = worker.give_shift(self.arc());
-        let errand = self.staff(&mut shared);
+        let deferred = self.staff(&mut shared);
         drop(shared);
-        self.perform(errand);
+        self.perform(deferred);
     }
 
     /// Takes workers out that are too many, since few messages wait: free ones, and in the end the
@@ -233,26 +235,26 @@ impl<S: Send + 'static> Crew<S> {
 
     /// Finds a worker for what can be begun, if there is something. If the pool is closed and
     /// nothing is left, finds those that are not needed any more.
-    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Errand<S> {
+    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Deferred<S> {
         if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
-            return Errand::Dismiss(core::mem::take(&mut shared.free));
+            return Deferred::Dismiss(core::mem::take(&mut shared.free));
         }
         if shared.phase > Phase::Closing
             || shared.ready.waiting() <= shared.called
             || !shared.ready.can_begin()
         {
-            return Errand::Nothing;
+            return Deferred::Nothing;
         }
         while let Some(worker) = shared.free.pop() {
             let given = worker.give_shift(self.arc());
-            // One that is at a message to itself comes when it is done. Somebody else is called.
+            // One that is at a message to itself comes when it is done. Another worker is called.
             if matches!(given, Given::ToIdle | Given::ToRunning) {
                 worker.is_called.set();
                 shared.called += 1;
             }
             match given {
-                Given::ToIdle => return Errand::Start(worker),
-                Given::ToRunning => return Errand::Nothing,
+                Given::ToIdle => return Deferred::Start(worker),
+                Given::ToRunning => return Deferred::Nothing,
                 Given::ToBusy | Given::Refused => {}
             }
         }
@@ -262,15 +264,15 @@ impl<S: Send + 'static> Crew<S> {
         if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
             return shared.hire();
         }
-        Errand::Nothing
+        Deferred::Nothing
     }
 
-    pub(super) fn perform(&self, errand: Errand<S>) {
-        match errand {
-            Errand::Nothing => {}
-            Errand::Start(worker) => worker.start(),
-            Errand::Hire(number) => self.hire(number),
-            Errand::Dismiss(workers) => {
+    pub(super) fn perform(&self, deferred: Deferred<S>) {
+        match deferred {
+            Deferred::Nothing => {}
+            Deferred::Start(worker) => worker.start(),
+            Deferred::Hire(number) => self.hire(number),
+            Deferred::Dismiss(workers) => {
                 workers.iter().for_each(|worker| worker.end(Phase::Closing))
             }
         }
@@ -340,12 +342,12 @@ impl<S: Send + 'static> Shared<S> {
     }
 
     /// Counts a worker that is to be made.
-    pub(super) fn hire(&mut self) -> Errand<S> {
+    pub(super) fn hire(&mut self) -> Deferred<S> {
         self.hired += 1;
         self.staff += 1;
         self.alive += 1;
         self.making += 1;
-        Errand::Hire(self.hired)
+        Deferred::Hire(self.hired)
     }
 
     /// A worker has come to look.

@@ -29,9 +29,9 @@ impl<S: Send + 'static> Crew<S> {
         // Those who wait for room take their messages back.
         shared.line.wake_all();
         if phase == Phase::Closing {
-            let errand = self.staff(&mut shared);
+            let deferred = self.staff(&mut shared);
             drop(shared);
-            return self.perform(errand);
+            return self.perform(deferred);
         }
         shared.free.clear();
         let workers: Vec<_> = shared.workers.values().cloned().collect();
@@ -63,9 +63,9 @@ impl<S: Send + 'static> Crew<S> {
         }
         if shared.phase == Phase::Closing && shared.ready.waiting() > 0 {
             // The last one has closed itself. Another one handles what is left.
-            let errand = shared.hire();
+            let deferred = shared.hire();
             drop(shared);
-            return self.perform(errand);
+            return self.perform(deferred);
         }
         drop(shared);
         self.finish();

@@ -1,6 +1,6 @@
 //! Sending to a pool, and asking it.
 
-use super::crew::{Crew, Errand};
+use super::crew::{Crew, Deferred};
 use super::ready::Entry;
 use super::rules::Tag;
 use crate::actor::{Asked, Context, Ending, Handle, Item, Mortal, Passed, Patience, Receive, Told};
@@ -47,20 +47,20 @@ impl<S: Send + 'static> Crew<S> {
             }
         }
         shared.ready.push(entry, false);
-        let errand = self.staff(&mut shared);
+        let deferred = self.staff(&mut shared);
         drop(shared);
-        self.perform(errand);
+        self.perform(deferred);
         drop(displaced);
         Ok(())
     }
 
-    /// Whoever waits for the pool waits for any of its workers.
+    /// A thread that waits for the pool waits for any of its workers.
     fn to(&self) -> To {
         To::AnyOf(self.arc())
     }
 
     fn wait_for_room(&self, entry: Entry<Item<S>>, limit: Limit) -> Put<Item<S>> {
-        let (ticket, errand) = {
+        let (ticket, deferred) = {
             let mut shared = self.lock();
             if shared.phase != Phase::Open {
                 return Err((Refusal::Closed, entry.item));
@@ -69,7 +69,7 @@ impl<S: Send + 'static> Crew<S> {
             self.admit(&mut shared);
             (ticket, self.staff(&mut shared))
         };
-        self.perform(errand);
+        self.perform(deferred);
         let refusal = match Waits::begin(&self.to(), limit, ticket.over()) {
             Ok(_waits) => ticket.wait(limit),
             Err(cycle) => Refusal::Deadlock(cycle),
@@ -80,7 +80,7 @@ impl<S: Send + 'static> Crew<S> {
 
     /// Puts an item before all others.
     fn push_urgent(&self, entry: Entry<Item<S>>) -> Put<Item<S>> {
-        let errand: Errand<S> = {
+        let deferred: Deferred<S> = {
             let mut shared = self.lock();
             if shared.phase != Phase::Open {
                 return Err((Refusal::Closed, entry.item));
@@ -88,7 +88,7 @@ impl<S: Send + 'static> Crew<S> {
             shared.ready.push(entry, true);
             self.staff(&mut shared)
         };
-        self.perform(errand);
+        self.perform(deferred);
         Ok(())
     }
 

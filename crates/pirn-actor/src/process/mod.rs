@@ -187,7 +187,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
     /// Closes the process, and waits for its result.
     ///
     /// # Errors
-    /// It panicked, or somebody else has taken the result.
+    /// It panicked, or another thread has taken the result.
     pub fn close_and_join(self) -> Result<T, Exit> {
         self.close();
         self.into_result()
@@ -196,7 +196,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
     /// Waits for the process's result.
     ///
     /// # Errors
-    /// It panicked, or somebody else has taken the result.
+    /// It panicked, or another thread has taken the result.
     pub fn into_result(self) -> Result<T, Exit> {
         let exit = self.join();
         locked(&self.result).take().ok_or(exit)

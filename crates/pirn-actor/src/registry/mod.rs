@@ -1,4 +1,4 @@
-//! Names: one actor per name, found by whoever knows the name and a type.
+//! Names: one actor per name, found by its name and a type.
 //!
 //! ```text
 //!          send_early              register                     its actor ends
@@ -277,7 +277,7 @@ impl Registry {
     }
 
     /// Sends a message to the actor with this name. If nobody has the name yet, the message is kept
-    /// until somebody has, for as long as `limit`, if no more than `most` messages are kept for the
+    /// until an actor has, for as long as `limit`, if no more than `most` messages are kept for the
     /// name then.
     ///
     /// What nobody has got goes to [`on_undelivered`](Registry::on_undelivered).

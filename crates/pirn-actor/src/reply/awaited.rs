@@ -97,7 +97,7 @@ impl<R> Reply<R> {
         self.begin_wait(limit, &over)
     }
 
-    /// Makes what says that the wait is over, if somebody looks at that.
+    /// Makes what says that the wait is over, if a thread looks at that.
     fn over(asked: &Option<To>) -> Over {
         asked.as_ref().map_or_else(Over::default, |_| Over::new())
     }

@@ -12,7 +12,7 @@
 //! into the place, and then changes the word, so that the other one has it:
 //!
 //! ```text
-//!   the waiter   the asker's, until `await_by` succeeds; then of whoever ends THREAD or TASK
+//!   the waiter   the asker's, until `await_by` succeeds; then of the one that ends THREAD or TASK
 //!   the answer   the giver's, until `give` or `displace` succeeds; then the asker's
 //! ```
 //!
@@ -136,8 +136,8 @@ impl Word {
         matches!(self.0.load(Ordering::Relaxed), EMPTY | THREAD | TASK)
     }
 
-    /// Gives the answer that has been put there. Returns whether somebody waits, who is the giver's
-    /// now; or nothing if the asker is done, and then the answer is the giver's again.
+    /// Gives the answer that has been put there. Returns whether a thread waits, which is the
+    /// giver's now; or nothing if the asker is done, and then the answer is the giver's again.
     pub(crate) fn give(&self) -> Option<Option<By>> {
         self.exchange(true)
     }

@@ -180,8 +180,8 @@ impl Supervisor {
         self
     }
 
-    /// Has the child that was added last begin anew only after a failure or a kill: if somebody
-    /// closes or stops it, it is over.
+    /// Has the child that was added last begin anew only after a failure or a kill: once closed or
+    /// stopped, it is over.
     ///
     /// # Panics
     /// If there is no child yet.

@@ -11,7 +11,7 @@ impl<T> Home<T> {
         Home(Arc::new(Mutex::new(Some(it))))
     }
 
-    /// Lends it, unless somebody has it.
+    /// Lends it, unless a thread has it.
     pub(super) fn lend(&self) -> Option<Lent<T>> {
         let it = locked(&self.0).take()?;
         Some(Lent {

@@ -38,7 +38,7 @@ use std::sync::mpsc::channel;
 /// one has its children pause, and that one decides.
 ///
 /// # Ends
-/// A child that is ended by somebody else (closed, stopped, killed, full under
+/// A child that is ended by other code (closed, stopped, killed, full under
 /// [`Overflow::Stop`](crate::Overflow::Stop)) has a mailbox that is over, and references to it are.
 /// What follows is as in OTP:
 ///

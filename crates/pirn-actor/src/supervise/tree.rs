@@ -32,7 +32,7 @@ impl Tree {
     /// `supervisor/child`.
     ///
     /// The reference stays good when the child fails and is restarted: what is in the mailbox stays
-    /// there. Only if somebody has ended the child on purpose, a permanent child is replaced by
+    /// there. Only if other code has ended the child on purpose, a permanent child is replaced by
     /// another actor under the same name, which this returns from then on.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! changes, in order, and each begins where the one before has ended.
 //!
 //! ```text
-//!   set:  lock; change; queue; unlock;  then, unless somebody is telling:  tell all that is queued
+//!   set:  lock; change; queue; unlock;  then, unless a thread is telling:  tell all that is queued
 //! ```
 
 use super::Topic;

@@ -340,9 +340,9 @@ fn asking_from_a_platform_thread_works() {
 #[watched]
 fn an_actor_has_no_thread_while_it_is_idle() {
     let square = actor::function(|n: u64| n * n);
-    let before = pirn::metrics().ended;
+    let before = pirn::metrics::snapshot()["ended"];
     square.ask(3).unwrap();
-    until(|| pirn::metrics().ended > before);
+    until(|| pirn::metrics::snapshot()["ended"] > before);
     assert_eq!(square.ask(4), Ok(16));
 }
 

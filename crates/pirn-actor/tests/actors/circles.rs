@@ -64,7 +64,7 @@ fn a_circle_through_an_earlier_stage_of_a_pipeline_is_found() {
             let line = (1..stages).fold(stage(0), |line, n| line.then(stage(n)));
             let asks = named("asker", move |n| line.ask(Ok(n))?);
             asker.set(&asks);
-            // Whoever begins to wait last finds it.
+            // The thread that begins to wait last finds it.
             let stage = format!("stage-{asks_back}");
             let ways = [
                 format!("{stage} waits for asker waits for {stage}"),
@@ -196,7 +196,7 @@ fn a_circle_through_all_workers_and_an_actor_outside_is_found() {
         outside.set(&asks_inside);
         let asked = [pool.ask_later(1).unwrap(), pool.ask_later(1).unwrap()];
         let answers = asked.map(|reply| reply.recv().unwrap());
-        // Whoever closes the circle fails, and the other one is answered.
+        // The thread that closes the circle fails, and the other one is answered.
         let failed = answers.iter().filter(|answer| answer.is_err());
         assert_eq!(failed.count(), 1, "{answers:?}");
         assert!(answers.contains(&Ok(0)), "{answers:?}");

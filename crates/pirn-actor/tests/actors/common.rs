@@ -13,7 +13,7 @@ pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
         // Past the capture of the test harness.
         let mut out = std::io::stderr();
         let _ = writeln!(out, "watchdog: {test} hung for {limit:?}\n{actors:#?}");
-        let _ = writeln!(out, "{}", pirn::dump());
+        let _ = writeln!(out, "{}", pirn::dump::take());
     })
 }
 
@@ -44,7 +44,7 @@ impl Gate {
 }
 
 /// Yields until something holds.
-#[allow(dead_code)] // as above
+#[allow(dead_code)] // not all tests use it
 pub fn until(holds: impl Fn() -> bool) {
     while !holds() {
         pirn::thread::yield_now();
@@ -52,7 +52,7 @@ pub fn until(holds: impl Fn() -> bool) {
 }
 
 /// Numbers without a pattern, the same ones each time.
-#[allow(dead_code)] // as above
+#[allow(dead_code)] // not all tests use it
 pub struct Random(pub u64);
 
 #[allow(dead_code)]

@@ -156,7 +156,7 @@ fn an_inline_actor_runs_on_the_senders_thread_one_at_a_time() {
     assert_eq!(later.try_recv().unwrap().unwrap().0, 801);
 }
 
-/// An inline actor at which somebody is until the gate opens, and what it notes.
+/// An inline actor that a thread is in until the gate opens, and what it notes.
 fn occupied(builder: &Builder, gate: &Gate) -> (Address<u32>, mpsc::Receiver<u32>) {
     let (tell, told) = mpsc::channel();
     let (begun, blocked) = (Gate::new(), gate.clone());

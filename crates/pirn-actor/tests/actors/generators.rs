@@ -367,7 +367,7 @@ fn a_producer_without_room_is_parked_and_does_not_spin() {
     }
     let items = actor::generate(1, a_producer_that_is_to_be_parked);
     let is_parked = || {
-        let dump = pirn::dump().to_string();
+        let dump = pirn::dump::take().to_string();
         let mut stacks = dump.split("\n\n");
         let stack = stacks.find(|stack| stack.contains("a_producer_that_is_to_be_parked"));
         stack.is_some_and(|stack| stack.contains("waiting for an unpark"))

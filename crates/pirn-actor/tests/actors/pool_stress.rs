@@ -1,4 +1,4 @@
-//! Pools under load, while their workers panic, and senders give up, and somebody ends them.
+//! Pools under load, while their workers panic, senders give up, and a thread ends them.
 
 use crate::common::watched;
 use pirn::thread;

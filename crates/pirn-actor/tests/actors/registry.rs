@@ -132,7 +132,7 @@ fn early_messages_come_first_in_order_and_whatever_the_capacity() {
     })
     .unwrap();
     begun.wait();
-    log.send(99_u32).unwrap(); // by somebody who knows more than the name
+    log.send(99_u32).unwrap(); // by code that knows more than the name
     let named = Named::new(&log).accepts::<u32>().accepts::<&str>();
     registry.register("log", named).unwrap();
     gate.open();

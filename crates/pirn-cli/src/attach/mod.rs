@@ -1,12 +1,12 @@
-//! Asking a running process: finding it, getting its door opened, one request per connection.
+//! Asking a running process: finding it, making it listen, one request per connection.
 //!
 //! `crates/pirn-observe/src/server` is the other side, and describes the protocol. Nothing is sent
 //! to a process before it is known to have virtual threads, and any other process ignores it.
 
 mod failure;
-mod knock;
 mod process;
 mod sockets;
+mod wake;
 
 pub use failure::Failure;
 pub use process::{Process, all, find};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The version of the protocol.
 const VERSION: u32 = 1;
 
-/// How long a process has to open its door.
+/// How long a process has to listen.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The process is asked again this often.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -35,8 +35,8 @@ pub struct Connection {
     stream: UnixStream,
 }
 
-/// Connects to the process with this number, as this process sees it. Has it open its door, unless
-/// that is open.
+/// Connects to the process with this number, as this process sees it. Makes it listen, unless it
+/// does.
 pub fn connect(pid: u32) -> Result<Connection, Failure> {
     let process = Process::read(pid)?;
     let start = Instant::now();
@@ -46,12 +46,12 @@ pub fn connect(pid: u32) -> Result<Connection, Failure> {
             return Ok(Connection { pid, stream });
         }
         if asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
-            // Anew, so that nobody else is asked if the number belongs to another process by now.
-            match knock::knock(&Process::read(pid)?) {
+            // Read anew: the number may belong to another process by now.
+            match wake::ask_to_listen(&Process::read(pid)?) {
                 // It may have just begun.
                 Err(Failure::NoThreads { .. }) if start.elapsed() < BEGINNING => {}
-                knocked => {
-                    knocked?;
+                asked_it => {
+                    asked_it?;
                     asked = Some(Instant::now());
                 }
             }

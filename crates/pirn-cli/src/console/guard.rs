@@ -1,4 +1,4 @@
-//! Who may ask: whoever knows the token, from a page of this console or by hand.
+//! Who may ask: a client that knows the token, from a page of this console or by hand.
 //!
 //! The token is in the path, so that the page's own scripts, its stream and its links have it
 //! without saying it. The rest is against other pages in the same browser. A name that another

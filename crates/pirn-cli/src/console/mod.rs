@@ -6,7 +6,7 @@
 //! ```
 //!
 //! This command serves, not the process: that never opens a port. Dumps are taken only while a page
-//! is connected, and only of groups unless somebody asks for single threads.
+//! is connected, and only of groups unless a page asks for single threads.
 
 mod download;
 mod guard;

@@ -1,4 +1,4 @@
-//! The token: whoever knows it may see the page.
+//! The token: a client that knows it may see the page.
 
 use std::io;
 

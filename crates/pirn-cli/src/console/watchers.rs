@@ -9,7 +9,7 @@ use crate::live::{Live, Want};
 /// Each thread. No program has more.
 pub const ALL: Want = Want::All { max: 10_000_000 };
 
-/// With more threads alive than this, each dump of all is taken because somebody asks for it by a
+/// With more threads alive than this, each dump of all is taken because a user asks for it by a
 /// button: the process is busy with it for a second or more.
 pub const MANY: u64 = 100_000;
 

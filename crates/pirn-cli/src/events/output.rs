@@ -79,7 +79,7 @@ impl Write for Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if self.new {
-            let _ = fs::remove_file(&self.path); // Somebody else may have done so.
+            let _ = fs::remove_file(&self.path); // Another process may have done so.
         }
     }
 }

@@ -143,7 +143,7 @@ fn next(shared: &Shared) -> Option<Want> {
         }
         let now = Instant::now();
         let rested = now >= state.rests_until;
-        // The first of a kind comes at once: somebody waits for the page. It makes the next rest
+        // The first of a kind comes at once: a user waits for the page. It makes the next rest
         // longer if it takes long.
         let is_due = |want: Want| rested || state.newest(want).is_none() && state.trouble.is_none();
         if let Some(place) = state.asked.iter().position(|want| is_due(*want)) {

@@ -1,11 +1,11 @@
 //! Watching one process: what it counts, line by line, and dumps of its threads.
 //!
 //! ```text
-//!   thread `watch`   reads the lines of the door's command `watch` ---> history of samples
+//!   thread `watch`   reads the lines of the server's command `watch` ---> history of samples
 //!   thread `dumps`   asks for dumps, no more often than the process
 //!                    can easily bear, and finds names           ---> newest snapshot of each kind
 //!                                                                          |
-//!   whoever shows them: asks for what there is, or waits until there is more
+//!   the view: asks for what there is, or waits until there is more
 //! ```
 //!
 //! Neither thread ever waits for the one that shows. A process is known by its number and its start

@@ -1,4 +1,4 @@
-//! One line of the door's command `watch`: what the process had counted at one moment.
+//! One line of the server's command `watch`: what the process had counted at one moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -12,7 +12,7 @@ pub struct Fields {
     pub bytes: usize,
     pub id: usize,
     pub name: usize,
-    pub phase: usize,
+    pub mounted_on: usize,
     pub handshake: usize,
     pub sp: usize,
     pub tp: usize,
@@ -48,7 +48,7 @@ impl Fields {
             bytes: get("bytes")?.min(1 << 16),
             id: get("id")?,
             name: get("name")?,
-            phase: get("phase")?,
+            mounted_on: get("mounted_on")?,
             handshake: get("handshake")?,
             sp: get("sp")?,
             tp: get("tp")?,
@@ -87,14 +87,18 @@ impl Record {
         (self.id(), self.mounts(), self.word(self.fields.sp))
     }
 
-    /// Returns whether the thread waits off its stack, or has been woken and not been mounted yet.
+    /// Returns whether the thread is not mounted.
     pub fn is_off_its_stack(&self) -> bool {
-        matches!(self.number(self.fields.handshake), 1..=3)
+        self.number(self.fields.mounted_on) == 0
     }
 
     pub fn state(&self) -> State {
-        let phase = self.bytes.get(self.fields.phase).copied().unwrap_or(0);
-        State::ALL[usize::from(phase.min(4))]
+        const PARKED: [u32; 2] = [1, 3];
+        match self.number(self.fields.handshake) {
+            _ if !self.is_off_its_stack() => State::Running,
+            parked if PARKED.contains(&parked) => State::Waiting,
+            _ => State::Runnable,
+        }
     }
 
     fn awaits(&self) -> u64 {

@@ -60,7 +60,7 @@ pub fn read(memory: &Memory, modules: Modules, table: &Table) -> Result<Dump, Bo
     let mut reader = Reader {
         memory,
         fields: Rc::new(Fields::of(table)?),
-        flags: table.get("residents.flags")?,
+        flags: table.get("threads.flags")?,
         slots: Vec::new(),
         mounted: HashMap::new(),
         unwinder,
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
             .min(table.get("regions.most")?)
             .min(MOST_REGIONS);
         let regions = memory.words(table.get("regions")?, count as usize)?;
-        let tables = memory.words(table.get("residents")?, count as usize)?;
+        let tables = memory.words(table.get("threads")?, count as usize)?;
         let [base, stride, capacity] =
             ["base", "stride", "capacity"].map(|name| table.get(&format!("region.{name}")));
         let (base, stride, capacity) = (base?, stride?, capacity?);
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
         {
             return Some((*running, true));
         }
-        // A thread that yields is off its stack, too; only a core file tells it from one that runs.
+        // In a core file, a thread in the middle of a switch has saved its context.
         let is_off = record.is_off_its_stack() || self.memory.is_still();
         if !is_off || self.mounted.contains_key(&address) && !self.memory.is_still() {
             return None;

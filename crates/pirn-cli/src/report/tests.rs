@@ -70,7 +70,7 @@ fn the_first_errors_are_listed_with_their_counts() {
 
 #[test]
 fn memory_is_shown_by_what_it_is_for() {
-    let shown = memory(&pirn::metrics().memory);
+    let shown = memory(&pirn::metrics::snapshot());
     assert_eq!(shown.lines().count(), 4);
     for part in [
         "stacks ",

@@ -271,14 +271,14 @@ impl<'c> Body<'c> {
 }
 
 fn bad_size() -> io::Error {
-    bad("the size of a chunk is no number")
+    bad("invalid chunk size")
 }
 
 impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Rest::ChunkEnd = self.rest {
             if !self.incoming.line(self.connection)?.is_empty() {
-                return Err(bad("a chunk is longer than its size says"));
+                return Err(bad("a chunk is longer than its size"));
             }
             self.rest = Rest::Size;
         }

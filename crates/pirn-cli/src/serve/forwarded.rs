@@ -20,7 +20,7 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 #[derive(Clone, Debug)]
 pub(super) enum Trusted {
     Addresses(IpNet),
-    /// Whoever connects by a Unix socket.
+    /// Clients that connect by a Unix socket.
     UnixSockets,
 }
 

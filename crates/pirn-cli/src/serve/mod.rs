@@ -72,8 +72,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAME: VALUE", conflicts_with = "folder", value_parser = field)]
     header: Vec<(HeaderName, HeaderValue)>,
     /// A proxy before this one, whose X-Forwarded-For, -Host and -Proto are believed: an address, a
-    /// network such as 10.0.0.0/8, or "unix" for whoever connects by a Unix socket. May be given
-    /// repeatedly.
+    /// network such as 10.0.0.0/8, or "unix" for clients that connect by a Unix socket. May be
+    /// given repeatedly.
     #[arg(long, value_name = "ADDR", conflicts_with = "folder", value_parser = Trusted::parse)]
     trust: Vec<Trusted>,
     /// How large the body of a request may be, in bytes.
@@ -173,10 +173,10 @@ impl ServeArgs {
         }
         let mut server = server.limits(limits);
         if self.compress {
-            server = server.with(Compression::new().layer());
+            server = server.with(Compression::new());
         }
         if self.log {
-            server = server.observe(AccessLog::new(io::stdout()));
+            server = server.with(AccessLog::new(io::stdout()));
         }
         Ok(server)
     }

@@ -218,7 +218,7 @@ impl Connection {
             drop(session);
             let _ = (&*self).flush(); // It may be gone.
         }
-        let _ = self.socket.shutdown(how); // As above.
+        let _ = self.socket.shutdown(how); // It may be gone.
     }
 
     fn session(&self) -> Option<MutexGuard<'_, ClientConnection>> {

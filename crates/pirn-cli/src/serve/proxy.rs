@@ -364,7 +364,7 @@ fn for_this_server(request: &mut Request) -> Option<Response> {
     let Some(left) = left.checked_sub(1) else {
         return Some(Response::ok());
     };
-    request.headers.insert(MAX_FORWARDS, left.into());
+    request.headers_mut().insert(MAX_FORWARDS, left.into());
     None
 }
 
@@ -393,7 +393,7 @@ fn leads_up(path: &str) -> bool {
 
 /// Returns the fields of a request that are passed on.
 fn passed_on(request: &Request, upgrades: bool) -> HeaderMap {
-    let mut headers = request.headers.clone();
+    let mut headers = request.headers().clone();
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| upgrades);
     remove_those_of_a_connection(&mut headers);
     headers.remove(EXPECT); // The client is told to go on when its body is read.

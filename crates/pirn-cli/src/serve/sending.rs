@@ -10,7 +10,7 @@
 //!   waiter   SENDING --has an answer--------> BOTH       it passes that on
 //!   sender   BOTH    --has sent-------------> SENT       it waits for the other thread
 //!   sender   BOTH    --cannot---------------> SENT       the other thread is interrupted
-//!   waiter   BOTH    --cannot, or the connection ends with the answer--> ENOUGH     as above
+//!   waiter   BOTH    --cannot, or the connection ends with the answer--> ENOUGH     the same
 //! ```
 
 use std::convert::Infallible;
@@ -84,7 +84,7 @@ pub(super) fn send_body(
         }
         Came::Answer(passed)
     };
-    let joined = pirn::scope(|scope: TaskScope<'_, '_, _>| {
+    let joined = pirn::scope::open(|scope: TaskScope<'_, '_, _>| {
         let came = &mut came;
         scope.fork(move || {
             *came = Some(waiting());

@@ -17,10 +17,10 @@ use super::proxy;
 /// Returns whether the client asks for another protocol than HTTP. In HTTP/2 that is what the field
 /// says: pirn-http has made it of `:protocol` (RFC 8441).
 pub(super) fn is_asked_for(request: &Request) -> bool {
-    let mut options = proxy::connection_options(&request.headers);
+    let mut options = proxy::connection_options(request.headers());
     request.method == Method::GET
-        && request.headers.contains_key(UPGRADE)
-        && !is_http(&request.headers)
+        && request.headers().contains_key(UPGRADE)
+        && !is_http(request.headers())
         && match request.version {
             Version::HTTP_2 => true,
             Version::HTTP_11 => {
@@ -33,7 +33,7 @@ pub(super) fn is_asked_for(request: &Request) -> bool {
 
 /// Returns whether the client of HTTP/2 waits for a tunnel, and sends no end of a body.
 pub(super) fn is_tunnel(request: &Request) -> bool {
-    request.version == Version::HTTP_2 && request.headers.contains_key(UPGRADE)
+    request.version == Version::HTTP_2 && request.headers().contains_key(UPGRADE)
 }
 
 /// Returns the answer to a client whose connection the other server has changed the protocol of.

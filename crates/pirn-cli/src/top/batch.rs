@@ -47,7 +47,7 @@ pub fn run(
         let text = page(&mut state, batch);
         let separator = if written > 0 { "\n" } else { "" };
         match write!(out, "{separator}{text}").and_then(|()| out.flush()) {
-            // Whoever reads has seen enough, as `head` does.
+            // The reader has seen enough, as `head` does.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             done => done?,
         }

@@ -1,12 +1,20 @@
-//! `pirn::interruption()` in `crossbeam-channel`'s `select!`: an arm for being interrupted.
+//! An interrupt as an arm of `crossbeam-channel`'s `select!`: a channel whose only sender
+//! `thread::on_interrupt` drops.
 
-use crossbeam_channel::{Receiver, Select, TryRecvError, bounded, never, select};
-use pirn::thread;
+use crossbeam_channel::{Receiver, Select, bounded, never, select};
+use pirn::thread::{self, OnInterrupt};
 use pirn_compat::{Latch, THREADS, on_threads, watched};
+use std::convert::Infallible;
 
-/// Waits for a message that nobody sends, or an interrupt.
+/// Returns a receiver that becomes ready when the running thread is interrupted.
+fn interruption() -> (Receiver<Infallible>, OnInterrupt) {
+    let (sender, receiver) = bounded(0);
+    (receiver, thread::on_interrupt(move || drop(sender)))
+}
+
+/// Waits for a message that no thread sends, or an interrupt.
 fn select_until_interrupted(arrived: &Latch) -> bool {
-    let interruption = pirn::interruption();
+    let (interruption, _listens) = interruption();
     arrived.arrive();
     select! {
         recv(never::<()>()) -> _ => false,
@@ -48,7 +56,7 @@ fn a_platform_thread_is_interrupted() {
 #[watched]
 fn messages_come_until_the_interrupt() {
     fn sum(numbers: Receiver<usize>) -> usize {
-        let interruption = pirn::interruption();
+        let (interruption, _listens) = interruption();
         let mut sum = 0;
         loop {
             select! {
@@ -68,28 +76,10 @@ fn messages_come_until_the_interrupt() {
 }
 
 #[watched]
-fn ready_at_once_and_for_good() {
-    on_threads(THREADS, |_| {
-        let before = pirn::interruption();
-        assert_eq!(before.try_recv(), Err(TryRecvError::Empty));
-        thread::current().interrupt();
-        let after = pirn::interruption();
-        for _ in 0..3 {
-            assert_eq!(before.try_recv(), Err(TryRecvError::Disconnected));
-            assert_eq!(after.try_recv(), Err(TryRecvError::Disconnected));
-        }
-        assert!(thread::take_interrupt());
-        assert!(before.recv().is_err());
-        let next = pirn::interruption();
-        assert_eq!(next.try_recv(), Err(TryRecvError::Empty));
-    });
-}
-
-#[watched]
 fn selects_that_are_built_at_run_time() {
     on_threads(THREADS, |_| {
         let selecting = thread::spawn(|| {
-            let (interruption, nothing) = (pirn::interruption(), never::<()>());
+            let ((interruption, _listens), nothing) = (interruption(), never::<()>());
             let mut select = Select::new();
             select.recv(&nothing);
             let interrupted = select.recv(&interruption);

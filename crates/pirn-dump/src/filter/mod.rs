@@ -20,7 +20,7 @@ use std::str::FromStr;
 /// | `state=waiting` | in this state: `new`, `runnable`, `running`, `waiting`, `ended` |
 /// | `wait=mutex` | that wait for something of this kind, by its [word](WaitKind::word); `lock` is any lock |
 /// | `name=conn*` | with this name, in which `*` stands for any text and `?` for one byte |
-/// | `for=order*` | that work for something of this name, as `pirn::thread::annotate` gives it; all of the name, as above |
+/// | `for=order*` | that work for something of this name, as `pirn::thread::annotate` gives it; all of the name, as for `name` |
 /// | `frame=recv` | in whose stack a function's name contains this, or is like it if it has a `*` or `?` |
 /// | `place=main.rs:12` | spawned at a place whose file, or file and line, ends so |
 /// | `scope=7` | that are subtasks of the scope with this id, or whose name is like it |

@@ -69,7 +69,7 @@ fn parts_of_the_runtime_without_their_path_are_not_shown() {
 const BEGINNING: [&str; 4] = [
     "core::ops::function::FnOnce::call_once",
     "__rust_try",
-    "pirn_rt::vthread::life::entry",
+    "pirn_rt::sched::life::entry",
     "start_of_stack",
 ];
 
@@ -108,10 +108,13 @@ fn what_the_runtime_calls_a_closure_with_is_not() {
     let scope = [
         "pirn::run",
         "std::panic::catch_unwind",
-        "pirn::scope::with::<x>",
+        "pirn::scope::open_with::<x>",
     ];
     let stack = [&["recvfrom", "a::b"][..], &scope, &["a::c"]].concat();
-    assert_eq!(started(&stack), "recvfrom a::b pirn::scope::with::<x> a::c");
+    assert_eq!(
+        started(&stack),
+        "recvfrom a::b pirn::scope::open_with::<x> a::c"
+    );
     let own = ["a::b", "std::panic::catch_unwind", "__rust_try", "a::c"];
     assert_eq!(
         started(&own),
@@ -175,7 +178,7 @@ fn what_begins_a_thread_of_std_under_pthread_create_is_not_shown() {
         "std::panicking::catch_unwind",
         "core::ops::function::FnOnce::call_once{{vtable.shim}}",
         "<std::sys::thread::unix::Thread>::new::thread_start",
-        "pirn_rt::arch::x86_64_pthread::call_as_pthread",
+        "pirn_rt::arch::x86_64::call::call_as_pthread",
     ];
     let all = shown(&functions, true);
     assert!(

@@ -183,7 +183,7 @@ fn has_build_id(path: &Path, id: &[u8]) -> bool {
 
 /// Reads what a file says about itself. None if it is not an ELF file for this kind of machine.
 fn facts(path: &Path) -> Option<Facts> {
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would wait for a writer.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }

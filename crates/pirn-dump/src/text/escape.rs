@@ -1,4 +1,4 @@
-//! Text that somebody else has chosen, shown without effect on the terminal.
+//! Text from outside, shown without effect on the terminal.
 
 use std::fmt::{self, Display, Write};
 

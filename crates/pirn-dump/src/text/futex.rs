@@ -3,7 +3,7 @@
 use crate::model::{Dump, Group, LockKind, WaitKind};
 use crate::names::{Names, PATHS};
 
-/// The crates whose functions wait at futexes for the program, with those of the runtime.
+/// The crates that wait at futexes on behalf of the program; the runtime's are among them.
 const LIBRARIES: [&str; 8] = [
     "std::",
     "core::",

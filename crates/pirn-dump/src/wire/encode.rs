@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// Writes a dump record by record.
 ///
 /// Records of different kinds may come in any order, and are counted per kind: the first stack is
-/// number 0, wherever it comes. Whoever reads it gets them in the order of each kind. Records of
+/// number 0, wherever it comes. A reader gets them in the order of each kind. Records of
 /// the same kind are best written one after the other: each change starts a new block.
 ///
 /// # Examples

@@ -2,11 +2,11 @@
 
 mod encoder;
 
+use crate::handler::{Handler, Middleware};
 use crate::negotiation::{elements, preferred, vary};
 use crate::outgoing::{Encoder, Given, Then};
 use crate::request::Request;
 use crate::response::{Body, Kind, Response, has_no_body};
-use crate::server::shared::Handler;
 use http::StatusCode;
 use http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE,
@@ -32,8 +32,8 @@ use std::io::{self, Read};
 /// ```
 /// use pirn_http::{Compression, Method, Request, Server};
 /// let server = Server::new()
-///     .get("/", |_: &mut Request| "Hello! ".repeat(1000))
-///     .with(Compression::new().layer());
+///     .get("/", || "Hello! ".repeat(1000))
+///     .with(Compression::new());
 /// let fields = [("accept-encoding", "gzip")];
 /// let answer = server.client().request(Method::GET, "/", &fields, b"");
 /// assert!(answer.body.len() < 1000);
@@ -59,17 +59,6 @@ impl Compression {
     #[must_use]
     pub fn minimum(self, bytes: u64) -> Compression {
         Compression { minimum: bytes }
-    }
-
-    /// Returns the middleware, for [`Server::with`](crate::Server::with).
-    pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
-        move |request: &mut Request, inner: &Handler| {
-            let accepted = request.fields_named(ACCEPT_ENCODING.as_str());
-            let coding = preferred(accepted, encoder::CODINGS);
-            let change = move |response: &mut Response, given| self.change(response, given, coding);
-            request.outgoing.change(Box::new(change));
-            inner(request)
-        }
     }
 
     /// Compresses the body of a response; of one that is pushed, it returns what does.
@@ -119,6 +108,16 @@ impl Compression {
         };
         describe(&mut response.headers, coding);
         pushed
+    }
+}
+
+impl Middleware for Compression {
+    fn handle(&self, request: &mut Request, inner: &Handler) -> Response {
+        let accepted = request.fields_named(ACCEPT_ENCODING.as_str());
+        let (settings, coding) = (*self, preferred(accepted, encoder::CODINGS));
+        let change = move |response: &mut Response, given| settings.change(response, given, coding);
+        request.outgoing.change(Box::new(change));
+        inner(request)
     }
 }
 

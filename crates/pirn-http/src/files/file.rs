@@ -153,7 +153,7 @@ impl File {
     ///
     /// A file that becomes shorter while it is sent ends the connection.
     pub fn response_to(self, request: &Request) -> Response {
-        let headers = &request.headers;
+        let headers = request.headers();
         if let Some(status) = self.validators.refuse(&request.method, headers) {
             let mut response = Response::new(status);
             if status == StatusCode::NOT_MODIFIED {

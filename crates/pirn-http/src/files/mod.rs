@@ -9,10 +9,9 @@ mod ranges;
 use crate::negotiation;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::server::{Server, beneath};
 pub use file::File;
+use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
-use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use rustix::io::Errno;
 use std::io;
@@ -317,21 +316,20 @@ fn to_folder(request: &Request) -> Response {
     }
 }
 
-impl Server {
-    /// Serves the files of a folder beneath a path, by `GET` and `HEAD`.
-    ///
-    /// # Panics
-    /// If the path has parts in braces, or as [`route`](Server::route).
-    pub fn files(self, path: &str, files: Files) -> Server {
-        let prefix = beneath(path, "files");
-        let length = prefix.len();
-        let serve = move |request: &mut Request| {
-            let rest = &request.uri.path()[length..];
-            match rest.strip_prefix('/') {
-                Some(path) => files.response_to(request, path),
-                None => to_folder(request),
-            }
-        };
-        self.route_beneath(Some(Method::GET), prefix, "{*file}", serve)
+/// Returns the handler of all paths beneath a route's, see
+/// [`Server::files`](crate::Server::files).
+pub(crate) fn handler(files: Files) -> impl Fn(&mut Request) -> Response + Send + Sync + 'static {
+    move |request: &mut Request| match rest(request) {
+        Some(path) => files.response_to(request, path),
+        None => to_folder(request),
     }
+}
+
+/// Returns the path beneath a route's, still encoded: what the route calls its rest. `None`: there
+/// is not even the slash before it.
+fn rest(request: &Request) -> Option<&str> {
+    let before = request.route()?.split("{*").next()?;
+    let slashes = before.matches('/').count();
+    let mut parts = request.uri.path().splitn(slashes + 1, '/');
+    parts.nth(slashes).filter(|_| before.ends_with('/'))
 }

@@ -2,8 +2,8 @@
 
 use super::chunked::Chunked;
 use super::framing::Framing;
-use super::input::Input;
 use crate::exchange::too_large;
+use crate::input::Input;
 use crate::stream::{Stream, at_most};
 use http::HeaderMap;
 use std::io;

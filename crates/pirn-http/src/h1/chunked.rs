@@ -9,49 +9,19 @@
 //! but an extension, which is ignored. A lone LF in an extension is where two programs have been
 //! made to disagree (CVE-2025-55315).
 
-use super::input::Input;
-use super::refusal::Refusal;
 use crate::exchange::ended_early;
+use crate::fields::NO_TRAILERS;
+use crate::input::Input;
+use crate::refusal::Refusal;
 use crate::stream::Stream;
 use http::StatusCode;
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, MAX_FORWARDS, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
-};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::io;
 
 /// The maximum number of bytes of all extensions of a body, and of its trailers.
 const MAX_LINES: usize = 16 * 1024;
 /// The maximum number of trailer fields.
 const MAX_TRAILERS: usize = 64;
-
-/// Fields that mean something before the body only: framing, routing, how the body is read, who
-/// asks (RFC 9110, section 6.5.1). They are left out.
-pub(crate) const NO_TRAILERS: [HeaderName; 14] = [
-    AUTHORIZATION,
-    CONNECTION,
-    CONTENT_ENCODING,
-    CONTENT_LENGTH,
-    CONTENT_RANGE,
-    CONTENT_TYPE,
-    COOKIE,
-    HOST,
-    MAX_FORWARDS,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    http::header::PROXY_AUTHORIZATION,
-];
-
-/// Removes fields of these names.
-#[cfg(feature = "http2")]
-pub(crate) fn remove_all(names: &[HeaderName], fields: &mut HeaderMap) {
-    for name in names {
-        fields.remove(name);
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -114,7 +84,7 @@ impl Chunked {
                 }
                 State::DataEnd => {
                     if self.line(input, stream)? != 2 {
-                        return Err(Refusal::bad("a chunk is longer than its size says").into());
+                        return Err(Refusal::bad("a chunk is longer than its size").into());
                     }
                     input.consume(2);
                     self.state = State::Size;
@@ -135,13 +105,13 @@ impl Chunked {
         let rest = &line[digits..];
         let is_extension = rest.trim_ascii_start().starts_with(b";");
         if digits == 0 || digits > 16 || !(rest.is_empty() || is_extension) {
-            return Err(Refusal::bad("the size of a chunk is no number").into());
+            return Err(Refusal::bad("invalid chunk size").into());
         }
         if rest
             .iter()
             .any(|&byte| byte != b'\t' && byte.is_ascii_control())
         {
-            return Err(Refusal::bad("an extension of a chunk has control bytes").into());
+            return Err(Refusal::bad("control characters in a chunk extension").into());
         }
         let size = line[..digits].iter().fold(0, |size, &digit| {
             size << 4 | u64::from((digit as char).to_digit(16).unwrap_or(0))
@@ -172,7 +142,7 @@ impl Chunked {
     }
 
     fn read_trailer(&mut self, line: &[u8]) -> io::Result<()> {
-        let bad = Refusal::bad("a trailer is no header field");
+        let bad = Refusal::bad("malformed trailer");
         // `parse_headers` ends at an empty line.
         let text = [line, b"\r\n"].concat();
         let mut room = [httparse::EMPTY_HEADER; 1];
@@ -200,7 +170,7 @@ impl Chunked {
             match memchr::memchr2(b'\r', b'\n', &unused[scanned..]).map(|at| at + scanned) {
                 Some(at) if unused[at..].starts_with(b"\r\n") => return Ok(at + 2),
                 Some(at) if unused[at..] != *b"\r" => {
-                    return Err(Refusal::bad("a line that does not end with CR LF").into());
+                    return Err(Refusal::bad("a line does not end with CRLF").into());
                 }
                 Some(at) => scanned = at,
                 None => scanned = unused.len(),
@@ -217,7 +187,7 @@ impl Chunked {
 
 fn too_long() -> Refusal {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    Refusal::new(status, "extensions of chunks, or trailers, are too long")
+    Refusal::new(status, "chunk extensions or trailers are too long")
 }
 
 #[cfg(test)]

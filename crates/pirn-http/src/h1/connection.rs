@@ -3,19 +3,19 @@
 use super::body::Incoming;
 use super::framing::Framing;
 use super::head::{self, Head, Search};
-use super::input::Input;
 use super::output::{Asked, Body, Length};
-use super::refusal::Refusal;
 use super::reply::{Answer, PIECE, Reply};
-use super::upgrade::{Upgrade, Upgraded};
 use crate::exchange::{self, Exchange};
-use crate::observe::Refused;
+use crate::input::Input;
+use crate::limits::watch::{Limit, Seat};
+use crate::refusal::Refusal;
+use crate::refusal::Refused;
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
-use crate::server::shared::Shared;
-use crate::server::watch::{Limit, Seat};
+use crate::shared::Shared;
 use crate::split::{Reading, Split, Writing};
 use crate::stream::{Stream, retry};
+use crate::upgrade::{Upgrade, Upgraded};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use pirn::thread::Panic;
@@ -142,10 +142,14 @@ impl Connection {
             let was_idle = self.input.is_empty();
             match self.input.fill(&self.stream) {
                 Ok(0) if was_idle => return Err(NoRequest::Over),
-                Ok(0) => return Err(Refusal::bad("the request ends early").into()),
+                Ok(0) => return Err(Refusal::bad("the request ended too early").into()),
                 Ok(_) => {}
                 Err(_) if self.seat.has_expired() && !was_idle => {
-                    return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "too slow").into());
+                    return Err(Refusal::new(
+                        StatusCode::REQUEST_TIMEOUT,
+                        "the request took too long",
+                    )
+                    .into());
                 }
                 Err(_) => return Err(NoRequest::Broken),
             }
@@ -223,7 +227,7 @@ impl Connection {
     /// Notes whether there can be another request, as far as that is known before the head of the
     /// answer.
     pub(crate) fn settle_keep_alive(&mut self) {
-        if self.incoming.is_broken() || !self.incoming.is_over() && self.shared.is_stopping() {
+        if self.incoming.is_broken() || self.shared.is_stopping() {
             self.reply.asked.keep_alive = false;
         }
     }
@@ -371,7 +375,8 @@ impl Connection {
         self.shared.note_refused(&Refused {
             peer: self.stream.peer(),
             line: line.unwrap_or_default(),
-            refusal,
+            status: refusal.status,
+            reason: refusal.why,
         });
         // Not the values of the request before: if that was HEAD, the answer would have no body.
         self.reply.asked = Asked::NOTHING;
@@ -398,6 +403,6 @@ impl Connection {
 /// Returns the answer in place of one that changes the protocol while the request's body has not
 /// been read: the other protocol would begin with that body (RFC 9110, section 7.8).
 fn has_unread_body() -> Response {
-    let why = "a request that changes the protocol has no body here";
+    let why = "an upgrade request must not have a body";
     Response::new(StatusCode::BAD_REQUEST).text(why)
 }

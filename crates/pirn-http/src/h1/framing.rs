@@ -11,7 +11,8 @@
 //! | `Transfer-Encoding` in HTTP/1.0, twice, or not exactly `chunked` | 400 |
 //! | a coding that exists and is not implemented, before `chunked` | 501 |
 
-use super::refusal::Refusal;
+use crate::admission::decimal;
+use crate::refusal::Refusal;
 use http::{StatusCode, Version};
 
 /// How the end of a body is found.
@@ -45,7 +46,7 @@ impl Framing {
             return Ok(Framing::Length(length.unwrap_or(0)));
         };
         if length.is_some() {
-            return Err(Refusal::bad("Content-Length and Transfer-Encoding"));
+            return Err(Refusal::bad("both Content-Length and Transfer-Encoding"));
         }
         if codings.next().is_some() {
             return Err(Refusal::bad("more than one Transfer-Encoding"));
@@ -56,10 +57,10 @@ impl Framing {
         match coding {
             coding if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
             coding if is_other_coding(coding) => {
-                let why = "a Transfer-Encoding other than chunked";
+                let why = "unsupported Transfer-Encoding";
                 Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, why))
             }
-            _ => Err(Refusal::bad("Transfer-Encoding is not chunked")),
+            _ => Err(Refusal::bad("the last Transfer-Encoding must be chunked")),
         }
     }
 }
@@ -80,22 +81,12 @@ fn is_other_coding(value: &[u8]) -> bool {
 fn length<'h>(values: impl Iterator<Item = &'h [u8]>) -> Result<Option<u64>, Refusal> {
     let mut length = None;
     for value in values {
-        let this = decimal(value).ok_or(Refusal::bad("Content-Length is no number"))?;
+        let this = decimal(value).ok_or(Refusal::bad("Content-Length is not a number"))?;
         if length.replace(this).is_some_and(|other| other != this) {
-            return Err(Refusal::bad("several different lengths"));
+            return Err(Refusal::bad("different values of Content-Length"));
         }
     }
     Ok(length)
-}
-
-/// Parses digits only, unlike `str::parse`, which takes a sign.
-pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
-    let add = |number: u64, digit: &u8| match digit {
-        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
-        _ => None,
-    };
-    let number = value.iter().try_fold(0, add)?;
-    (!value.is_empty()).then_some(number)
 }
 
 #[cfg(test)]

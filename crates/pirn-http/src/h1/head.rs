@@ -4,10 +4,11 @@
 //! refused before or after: a lone CR or LF, two `Host` fields, an absolute target of another host.
 
 use super::framing::Framing;
-use super::refusal::Refusal;
 use crate::admission;
 use crate::fields::{self, LazyFields};
+use crate::limits::HeadLimits;
 use crate::negotiation::elements_of;
+use crate::refusal::Refusal;
 use crate::request;
 use bytes::Bytes;
 use http::{Extensions, Method, StatusCode, Uri, Version};
@@ -15,15 +16,6 @@ use std::mem::MaybeUninit;
 
 /// How many header fields are parsed on the stack. More are parsed on the heap.
 const FEW: usize = 16;
-
-/// The limits of a head.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// The maximum number of bytes.
-    pub(crate) bytes: usize,
-    /// The maximum number of header fields.
-    pub(crate) fields: usize,
-}
 
 /// A head, and what it says about the connection.
 #[derive(Debug)]
@@ -60,7 +52,7 @@ impl Search {
                 }
                 [b'\r', b'\n', b'\r'] | [b'\r', b'\n'] | [b'\r'] => break,
                 [b'\r', b'\n', ..] => at += 2,
-                _ => return Err(Refusal::bad("a line that does not end with CR LF")),
+                _ => return Err(Refusal::bad("a line does not end with CRLF")),
             }
         }
         if within[at..].first() != Some(&b'\r') {
@@ -79,11 +71,11 @@ fn too_large(bytes: &[u8]) -> Refusal {
     match memchr::memchr(b'\n', bytes) {
         Some(_) => Refusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "the head is larger than the server's limit",
+            "the request headers are larger than the server's limit",
         ),
         None => Refusal::new(
             StatusCode::URI_TOO_LONG,
-            "the target is longer than the limit",
+            "the request target is longer than the server's limit",
         ),
     }
 }
@@ -92,7 +84,7 @@ fn too_large(bytes: &[u8]) -> Refusal {
 ///
 /// # Errors
 /// If it is not that of a request which this server serves; with the head.
-pub(crate) fn parse(bytes: Bytes, limits: &Limits) -> Result<Head, (Refusal, Bytes)> {
+pub(crate) fn parse(bytes: Bytes, limits: &HeadLimits) -> Result<Head, (Refusal, Bytes)> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
     let head = match parse_within(&bytes, on_stack) {
@@ -142,7 +134,7 @@ fn parse_within<'b>(
     let mut raw = httparse::Request::new(&mut []);
     match raw.parse_with_uninit_headers(bytes, room) {
         Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
-        Ok(_) => return Err(Refusal::bad("the head ends early").into()),
+        Ok(_) => return Err(Refusal::bad("the headers ended too early").into()),
         Err(httparse::Error::TooManyHeaders) => return Err(Failure::TooMany),
         Err(error) => return Err(refuse(error, bytes).into()),
     }
@@ -152,10 +144,10 @@ fn parse_within<'b>(
     };
     let noted = Noted::of(raw.headers)?;
     let method = Method::from_bytes(raw.method.unwrap_or_default().as_bytes())
-        .map_err(|_| Refusal::bad("the method is no token"))?;
+        .map_err(|_| Refusal::bad("invalid method"))?;
     let uri = target(raw.path.unwrap_or_default(), &method, bytes)?;
     if noted.hosts == 0 && version != Version::HTTP_10 {
-        return Err(Refusal::bad("there is no Host").into());
+        return Err(Refusal::bad("the Host header is missing").into());
     }
     admission::check_host(noted.host, noted.hosts, uri.authority())?;
     let framing = noted.framing(version)?;
@@ -182,9 +174,9 @@ fn refuse(error: httparse::Error, bytes: &[u8]) -> Refusal {
             StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             "the version is neither HTTP/1.0 nor HTTP/1.1",
         ),
-        httparse::Error::HeaderName => Refusal::bad("a header field's name is no token"),
-        httparse::Error::HeaderValue => Refusal::bad("a header field's value has control bytes"),
-        _ => Refusal::bad("this is no request"),
+        httparse::Error::HeaderName => Refusal::bad("invalid header name"),
+        httparse::Error::HeaderValue => Refusal::bad("control characters in a header value"),
+        _ => Refusal::bad("malformed request"),
     }
 }
 
@@ -234,7 +226,7 @@ impl<'h> Noted<'h> {
                 14 => noted.has_framing |= is("content-length"),
                 17 => noted.has_framing |= is("transfer-encoding"),
                 length if length > fields::LONGEST_NAME => {
-                    return Err(Refusal::bad("a header field's name is too long"));
+                    return Err(Refusal::bad("a header name is too long"));
                 }
                 _ => {}
             }
@@ -280,7 +272,7 @@ impl<'h> Noted<'h> {
 
 /// Parses the target in the form that the method has: RFC 9112, section 3.2.
 fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
-    let bad = Refusal::bad("the target is none");
+    let bad = Refusal::bad("invalid request target");
     if text == "/" {
         return match *method {
             Method::CONNECT => Err(bad),

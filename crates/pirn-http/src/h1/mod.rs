@@ -5,8 +5,5 @@ pub(crate) mod chunked;
 pub(crate) mod connection;
 pub(crate) mod framing;
 pub(crate) mod head;
-pub(crate) mod input;
 pub(crate) mod output;
-pub(crate) mod refusal;
 pub(crate) mod reply;
-pub(crate) mod upgrade;

@@ -12,9 +12,9 @@
 //!              ^ chunk         the digits are written when the chunk is closed
 //! ```
 
-use super::chunked::NO_TRAILERS;
 use crate::date;
 use crate::exchange;
+use crate::fields::NO_TRAILERS;
 use crate::stream::Stream;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE,

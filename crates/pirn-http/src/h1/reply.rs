@@ -3,8 +3,8 @@
 
 use super::output::{Asked, Body, Length, Output};
 use crate::exchange;
+use crate::limits::watch::Seat;
 use crate::response::{Response, has_no_body};
-use crate::server::watch::Seat;
 use crate::stream::Stream;
 use http::HeaderMap;
 use std::io;

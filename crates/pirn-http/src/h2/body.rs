@@ -2,7 +2,7 @@
 
 use super::{broken, wait_for};
 use crate::exchange::too_large;
-use crate::h1::chunked::{NO_TRAILERS, remove_all};
+use crate::fields::{NO_TRAILERS, remove_all};
 use ::h2::RecvStream;
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HeaderMap};

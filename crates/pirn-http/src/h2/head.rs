@@ -2,9 +2,10 @@
 
 use crate::admission;
 use crate::date;
-use crate::h1::chunked::remove_all;
-use crate::h1::head::{Limits, TOO_MANY};
-use crate::h1::refusal::Refusal;
+use crate::fields::remove_all;
+use crate::h1::head::TOO_MANY;
+use crate::limits::HeadLimits;
+use crate::refusal::Refusal;
 use crate::response::Response;
 use ::h2::ext::Protocol;
 use http::header::{
@@ -31,7 +32,7 @@ pub(super) static LEFT_OUT: [HeaderName; 7] = [
 ///
 /// # Errors
 /// If it is not clear whom the request is for, or it has too many fields.
-pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
+pub(super) fn adapt(parts: &mut Parts, limits: &HeadLimits) -> Result<(), Refusal> {
     if parts.headers.len() > limits.fields {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Err(Refusal::new(status, TOO_MANY));
@@ -46,12 +47,12 @@ pub(super) fn adapt(parts: &mut Parts, limits: &Limits) -> Result<(), Refusal> {
     if let Some(protocol) = parts.extensions.get::<Protocol>() {
         // Handlers see what they would in HTTP/1.1. A client of HTTP/2 cannot send this field.
         let value = HeaderValue::from_str(protocol.as_str());
-        let value = value.map_err(|_| Refusal::bad("the protocol is none"))?;
+        let value = value.map_err(|_| Refusal::bad("invalid :protocol"))?;
         parts.headers.insert(UPGRADE, value);
         parts.method = Method::GET;
     }
     if parts.method != Method::CONNECT {
-        let bad = Refusal::bad("the target is none");
+        let bad = Refusal::bad("invalid request target");
         let target = parts.uri.path_and_query().cloned().ok_or(bad)?;
         let uri = Uri::from(target.clone());
         let is_http = matches!(parts.uri.scheme_str(), None | Some("http" | "https"));
@@ -70,13 +71,13 @@ fn set_host(headers: &mut HeaderMap, authority: Option<&Authority>) -> Result<()
     let count = usize::from(first.is_some()) + more;
     admission::check_host(first, count, authority)?;
     match (first, authority) {
-        (None, None) => Err(Refusal::bad("there is no Host")),
-        (Some(b""), None) => Err(Refusal::bad("Host is no host")),
+        (None, None) => Err(Refusal::bad("the Host header is missing")),
+        (Some(b""), None) => Err(Refusal::bad("invalid Host header")),
         (Some(_), _) => Ok(()), // The same, if there are both.
         (None, Some(given)) => {
             let value = HeaderValue::from_str(given.as_str()).ok();
             let value = value.filter(|_| admission::is_host_and_port(given));
-            headers.insert(HOST, value.ok_or(Refusal::bad("Host is no host"))?);
+            headers.insert(HOST, value.ok_or(Refusal::bad("invalid Host header"))?);
             Ok(())
         }
     }
@@ -117,7 +118,7 @@ pub(super) fn answer(response: &Response, length: Option<u64>) -> http::Response
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: HeadLimits = HeadLimits {
         bytes: 8192,
         fields: 4,
     };
@@ -149,23 +150,27 @@ mod tests {
             why("http://a/", &[("host", "b")]),
             "Host and target disagree"
         );
-        assert_eq!(why("/", &[]), "there is no Host");
-        assert_eq!(why("/", &[("host", "")]), "Host is no host");
-        assert_eq!(why("http://a@b/", &[]), "Host is no host");
+        assert_eq!(why("/", &[]), "the Host header is missing");
+        assert_eq!(why("/", &[("host", "")]), "invalid Host header");
+        assert_eq!(why("http://a@b/", &[]), "invalid Host header");
         for wrong in ["a:x", "a:+80", "a:65536"] {
-            assert_eq!(why("/", &[("host", wrong)]), "Host is no host", "{wrong}");
+            assert_eq!(
+                why("/", &[("host", wrong)]),
+                "invalid Host header",
+                "{wrong}"
+            );
         }
         assert_eq!(
             why("/", &[("host", "a"), ("host", "a")]),
             "more than one Host"
         );
-        assert_eq!(why("*", &[("host", "a")]), "the target is none");
-        assert_eq!(why("ftp://a/", &[]), "the target is none");
+        assert_eq!(why("*", &[("host", "a")]), "invalid request target");
+        assert_eq!(why("ftp://a/", &[]), "invalid request target");
         assert_eq!(
             why("http://a/", &[("expect", "x")]),
             "an unknown expectation"
         );
-        assert_eq!(why("http://a/\\b", &[]), "the target is none");
+        assert_eq!(why("http://a/\\b", &[]), "invalid request target");
         let lengths = [("content-length", "1"), ("content-length", "2")];
         assert_eq!(why("http://a/", &lengths), "more than one Content-Length");
         let many = [("a", "b"); 5];

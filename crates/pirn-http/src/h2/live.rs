@@ -3,8 +3,8 @@
 //! connection's driver.
 
 use super::{broken, wait_for};
+use crate::limits::watch::Line;
 use crate::poison::locked;
-use crate::server::watch::Line;
 use ::h2::server::SendResponse;
 use ::h2::{Reason, SendStream};
 use bytes::Bytes;

@@ -8,17 +8,17 @@ use super::suspects::Suspects;
 use super::tunnel::Tunnel;
 use super::wire::Peer;
 use crate::exchange::{self, Exchange};
-use crate::h1::input::Input;
-use crate::h1::refusal::Refusal;
-use crate::h1::upgrade::{Upgrade, Upgraded};
-use crate::observe::Refused;
+use crate::input::Input;
+use crate::limits::watch::{Limit, Seat};
 use crate::poison::locked;
+use crate::refusal::Refusal;
+use crate::refusal::Refused;
 use crate::request::Request;
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
-use crate::server::shared::Shared;
-use crate::server::watch::{Limit, Seat};
+use crate::shared::Shared;
 use crate::split::{Reading, Split, Writing};
 use crate::stream::retry;
+use crate::upgrade::{Upgrade, Upgraded};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use pirn::thread::Panic;
@@ -80,13 +80,13 @@ impl Common {
 
     /// Notes that the time of a stream's body begins, or begins anew.
     pub(super) fn begin_body(&self, seat: &Seat) {
-        seat.pace().0.begin_among(self.moved.load(Relaxed)); // Relaxed: as above.
+        seat.pace().0.begin_among(self.moved.load(Relaxed)); // Relaxed: no other data.
         seat.begin_body();
     }
 
     /// Notes that a body has moved by so many bytes.
     pub(super) fn note_moved(&self, bytes: usize) {
-        self.moved.fetch_add(bytes as u64, Relaxed); // Relaxed: as above.
+        self.moved.fetch_add(bytes as u64, Relaxed); // Relaxed: no other data.
     }
 }
 
@@ -137,7 +137,8 @@ impl Stream {
             shared.note_refused(&Refused {
                 peer: self.peer().address,
                 line: format!("{} {} HTTP/2.0", parts.method, parts.uri).as_bytes(),
-                refusal,
+                status: refusal.status,
+                reason: refusal.why,
             });
         }
         let mut request = Request::new(parts.into(), Exchange::H2(self));

@@ -1,7 +1,7 @@
 //! The header fields of a part.
 
-use crate::h1::refusal::Refusal;
 use crate::media_type::MediaType;
+use crate::refusal::Refusal;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderMap, HeaderName, HeaderValue};
 
@@ -18,7 +18,7 @@ pub(super) struct Head {
 pub(super) fn too_large() -> Refusal {
     Refusal::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        "a part of the form has too large a head",
+        "the headers of a form part are too large",
     )
 }
 
@@ -28,17 +28,19 @@ impl Head {
         // httparse takes a lone line feed for a line end.
         let is_lone = |at: usize| at == 0 || bytes[at - 1] != b'\r';
         if memchr::memchr_iter(b'\n', bytes).any(is_lone) {
-            return Err(Refusal::bad("a lone line feed in the head of a part"));
+            return Err(Refusal::bad(
+                "a bare line feed in the headers of a form part",
+            ));
         }
         let mut room = [httparse::EMPTY_HEADER; FIELDS];
         let fields = match httparse::parse_headers(bytes, &mut room) {
             Ok(httparse::Status::Complete((length, fields))) if length == bytes.len() => fields,
             Err(httparse::Error::TooManyHeaders) => return Err(too_large()),
-            _ => return Err(Refusal::bad("the head of a part is none")),
+            _ => return Err(Refusal::bad("malformed headers of a form part")),
         };
         let mut headers = HeaderMap::new();
         for field in fields {
-            let bad = Refusal::bad("a header field of a part is none");
+            let bad = Refusal::bad("malformed header of a form part");
             let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| bad)?;
             let value = HeaderValue::from_bytes(field.value).map_err(|_| bad)?;
             headers.append(name, value);
@@ -57,11 +59,11 @@ fn names(headers: &HeaderMap) -> Result<(String, Option<String>), Refusal> {
     let mut values = headers.get_all(CONTENT_DISPOSITION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(Refusal::bad(
-            "a part of the form has no single Content-Disposition",
+            "a form part must have exactly one Content-Disposition",
         ));
     };
     let text = str::from_utf8(value.as_bytes());
-    let text = text.map_err(|_| Refusal::bad("the name of a part is not UTF-8"))?;
+    let text = text.map_err(|_| Refusal::bad("the name of a form part is not UTF-8"))?;
     let disposition = MediaType::parse(text).filter(|value| value.is("form-data"));
     let name = disposition
         .as_ref()
@@ -71,7 +73,7 @@ fn names(headers: &HeaderMap) -> Result<(String, Option<String>), Refusal> {
             let file_name = disposition.parameter("filename").map(unescaped);
             Ok((unescaped(name), file_name))
         }
-        _ => Err(Refusal::bad("a part of the form has no name")),
+        _ => Err(Refusal::bad("a form part has no name")),
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod head;
 
-use crate::h1::refusal::Refusal;
 use crate::media_type::MediaType;
+use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::stream::retry;
 use head::Head;
@@ -66,11 +66,11 @@ impl Request {
     /// # Errors
     /// 415 if the body is none.
     pub fn multipart(&mut self) -> io::Result<Multipart<&mut Request>> {
-        let media_type = MediaType::of(&self.headers)
+        let media_type = MediaType::of(self.headers())
             .filter(|media_type| media_type.is("multipart/form-data"))
             .ok_or(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body is no multipart/form-data",
+                "the body is not multipart/form-data",
             ))?;
         let boundary = media_type
             .parameter("boundary")
@@ -90,7 +90,7 @@ impl<R: Read> Multipart<R> {
             && boundary.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !boundary.ends_with(' ');
         if !is_boundary {
-            return Err(Refusal::bad("the boundary of the form is none").into());
+            return Err(Refusal::bad("invalid multipart boundary").into());
         }
         let delimiter = format!("\r\n--{boundary}");
         Ok(Multipart {
@@ -158,7 +158,7 @@ impl<R: Read> Multipart<R> {
         let result = retry(|| self.reader.read(&mut self.buffer[end..]));
         self.buffer.truncate(end + *result.as_ref().unwrap_or(&0));
         match result? {
-            0 => Err(Refusal::bad("the form ends early").into()),
+            0 => Err(Refusal::bad("the form ended too early").into()),
             _ => Ok(()),
         }
     }
@@ -183,7 +183,7 @@ impl<R: Read> Multipart<R> {
             }
             let may_be = after.is_empty() || after == b"\r" || (padding == 0 && after == b"-");
             if !may_be || padding > 256 {
-                return Err(Refusal::bad("the form has a line that begins like a boundary").into());
+                return Err(Refusal::bad("a line of the form looks like a boundary").into());
             }
             self.fill()?;
         }
@@ -282,10 +282,10 @@ impl<R: Read> Part<'_, R> {
         let most = (limit as u64).saturating_add(1);
         (&mut self).take(most).read_to_end(&mut bytes)?;
         if bytes.len() > limit {
-            let why = "a field of the form is too long";
+            let why = "a form field is too long";
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into());
         }
-        String::from_utf8(bytes).map_err(|_| Refusal::bad("a field of the form is no text").into())
+        String::from_utf8(bytes).map_err(|_| Refusal::bad("a form field is not UTF-8").into())
     }
 }
 

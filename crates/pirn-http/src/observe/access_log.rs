@@ -1,12 +1,12 @@
 //! A line for each request.
 
 use super::request_id::X_REQUEST_ID;
-use super::{Observation, Observer, Outcome, Refused, parts_of};
+use super::{Observer, Outcome, Refused, parts_of};
 use crate::date;
+use crate::handler::{Handler, Middleware};
 use crate::poison::locked;
 use crate::request::Request;
 use crate::response::Response;
-use crate::server::shared::Handler;
 use http::header::{HeaderName, REFERER, USER_AGENT};
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -23,7 +23,8 @@ pub enum LogFormat {
     /// The same with `Referer` and `User-Agent`.
     #[default]
     Combined,
-    /// A JSON object for each request, with the id, the trace, the route and the duration as well.
+    /// A JSON object for each request, with the id, the trace, the route, the duration and the
+    /// [cause](Response::error) of a 500 as well.
     Json,
 }
 
@@ -34,21 +35,23 @@ pub enum LogFormat {
 ///
 /// # Examples
 /// ```no_run
-/// use pirn_http::{Request, Server, observe::{AccessLog, LogFormat}};
+/// use pirn_http::{Server, observe::{AccessLog, LogFormat}};
 /// let log = AccessLog::new(std::io::stdout()).format(LogFormat::Json);
-/// let server = Server::new().get("/", |_: &mut Request| "Hello").with(log.layer());
+/// let server = Server::new().get("/", || "Hello").with(log);
 /// # let _ = server;
 /// ```
 pub struct AccessLog<W> {
-    writer: W,
+    writer: Arc<Mutex<W>>,
     format: LogFormat,
 }
 
 impl<W: Write + Send + 'static> AccessLog<W> {
     /// Returns a log that is written to `writer`, in the combined format.
     pub fn new(writer: W) -> AccessLog<W> {
-        let format = LogFormat::default();
-        AccessLog { writer, format }
+        AccessLog {
+            writer: Arc::new(Mutex::new(writer)),
+            format: LogFormat::default(),
+        }
     }
 
     /// Sets the format.
@@ -56,43 +59,33 @@ impl<W: Write + Send + 'static> AccessLog<W> {
     pub fn format(self, format: LogFormat) -> AccessLog<W> {
         AccessLog { format, ..self }
     }
-
-    /// Returns the middleware, for [`Server::with`](crate::Server::with).
-    /// [`Server::observe`](crate::Server::observe) adds it, and has the log include requests that
-    /// no middleware sees.
-    pub fn layer(self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
-        Observation::from(self).layer
-    }
 }
 
-impl<W: Write + Send + 'static> From<AccessLog<W>> for Observation {
-    fn from(log: AccessLog<W>) -> Observation {
-        let writer = Arc::new(Mutex::new(log.writer));
-        let write = move |asked: &Asked, outcome: &Outcome| {
-            let line = asked.line(log.format, outcome);
-            // If the log cannot be written, no other place remains to say so.
-            let _ = locked(&writer).write_all(line.as_bytes());
+/// Writes a line.
+fn write(writer: &Mutex<impl Write>, format: LogFormat, asked: &Asked, outcome: &Outcome) {
+    let line = asked.line(format, outcome);
+    // If the log cannot be written, no other place remains to say so.
+    let _ = locked(writer).write_all(line.as_bytes());
+}
+
+impl<W: Write + Send + 'static> Middleware for AccessLog<W> {
+    fn handle(&self, request: &mut Request, inner: &Handler) -> Response {
+        let (asked, writer, format) = (Asked::of(request), Arc::clone(&self.writer), self.format);
+        let observer = Observer::new(move |outcome| write(&writer, format, &asked, &outcome));
+        let response = inner(request);
+        observer.watch(request, response)
+    }
+
+    fn refused(&self, refused: &Refused<'_>) {
+        let outcome = Outcome {
+            route: None,
+            status: refused.status,
+            error: None,
+            bytes: refused.reason.len() as u64,
+            duration: Duration::ZERO,
         };
-        let write = Arc::new(write);
-        let write_refused = Arc::clone(&write);
-        Observation {
-            layer: Box::new(move |request: &mut Request, inner: &Handler| {
-                let asked = Asked::of(request);
-                let write = Arc::clone(&write);
-                let observer = Observer::new(move |outcome| write(&asked, &outcome));
-                let response = inner(request);
-                observer.watch(request, response)
-            }),
-            of_refused: Box::new(move |refused| {
-                let outcome = Outcome {
-                    route: None,
-                    status: refused.refusal.status,
-                    bytes: refused.refusal.why.len() as u64,
-                    duration: Duration::ZERO,
-                };
-                write_refused(&Asked::of_refused(refused), &outcome);
-            }),
-        }
+        let asked = Asked::of_refused(refused);
+        write(&self.writer, self.format, &asked, &outcome);
     }
 }
 
@@ -194,6 +187,7 @@ impl Asked {
             ("id", self.id.as_deref()),
             ("trace", self.trace.as_deref()),
             ("version", Some(version)),
+            ("error", outcome.error.as_deref().map(str::as_bytes)),
         ] {
             if let Some(value) = value {
                 write!(line, ",\"{name}\":\"")?;
@@ -307,15 +301,15 @@ mod tests {
         let (send, receive) = mpsc::channel();
         let log = AccessLog::new(Lines(send)).format(format);
         let server = Server::new()
-            .get("/users/{id}", |_: &mut Request| "hello")
-            .get("/reader", |_: &mut Request| Body::from_reader(&b"123"[..]))
+            .get("/users/{id}", || "hello")
+            .get("/reader", || Body::from_reader(&b"123"[..]))
             .get("/pushed", |request: &mut Request| -> io::Result<()> {
                 request
                     .respond(Response::new(Status::CREATED))?
                     .write_all(b"1234")
             })
-            .get("/panic", |_: &mut Request| -> () { panic!("on purpose") })
-            .with(log.layer())
+            .get("/panic", || -> () { panic!("on purpose") })
+            .with(log)
             .with(super::super::request_ids());
         (server.client(), receive)
     }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// use pirn_http::{Request, Server, Status, observe::Readiness};
 /// let readiness = Readiness::new(true);
 /// let server = Server::new()
-///     .get("/live", |_: &mut Request| ())
+///     .get("/live", || ())
 ///     .get("/ready", readiness.handler());
 /// let client = server.client();
 /// assert_eq!(client.get("/ready").status, Status::OK);

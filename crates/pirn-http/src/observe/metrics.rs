@@ -1,9 +1,9 @@
 //! Counting requests, for Prometheus.
 
-use super::{Observation, Observer, parts_of};
+use super::{Observer, Refused, parts_of};
+use crate::handler::{Handler, Middleware};
 use crate::request::Request;
 use crate::response::Response;
-use crate::server::shared::Handler;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -33,14 +33,17 @@ const BOUNDS: [(u64, &str); 13] = [
 /// The label is the route, such as `/users/{id}`, not the path, and unknown methods are `other`:
 /// clients cannot make series. Requests for which there is no route are one series.
 ///
+/// As [middleware](crate::Server::with), add it last, so that it is around all others and sees what
+/// they answer. It counts the requests that the server refuses before a handler sees them, too.
+///
 /// # Examples
 /// ```
-/// use pirn_http::{Request, Server, observe::Metrics};
+/// use pirn_http::{Server, observe::Metrics};
 /// let metrics = Metrics::new();
 /// let server = Server::new()
-///     .get("/users/{id}", |_: &mut Request| "a user")
+///     .get("/users/{id}", || "a user")
 ///     .get("/metrics", metrics.handler())
-///     .with(metrics.layer());
+///     .with(metrics.clone());
 /// let client = server.client();
 /// client.get("/users/1");
 /// let line = "http_requests_total{route=\"/users/{id}\",method=\"GET\",status=\"2xx\"} 1\n";
@@ -78,30 +81,10 @@ impl Metrics {
         Metrics::default()
     }
 
-    /// Returns the middleware, for [`Server::with`](crate::Server::with). Add it last, so that it
-    /// is around all others and sees what they answer. [`Server::observe`](crate::Server::observe)
-    /// adds it, and has the counts include requests that no middleware sees.
-    pub fn layer(&self) -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
-        let all = Arc::clone(&self.0);
-        move |request: &mut Request, inner: &Handler| {
-            all.in_flight.fetch_add(1, Relaxed);
-            let (method, all) = (known(request.method.as_str()), Arc::clone(&all));
-            let observer = Observer::new(move |outcome| {
-                let route = outcome.route;
-                let key = Key { route, method };
-                let class = usize::from(outcome.status.as_u16() / 100);
-                all.series(&key).count(class, outcome.duration);
-                all.in_flight.fetch_sub(1, Relaxed);
-            });
-            let response = inner(request);
-            observer.watch(request, response)
-        }
-    }
-
     /// Returns a handler that serves the counts in Prometheus' text format.
-    pub fn handler(&self) -> impl Fn(&mut Request) -> Response + Send + Sync + 'static {
+    pub fn handler(&self) -> impl Fn() -> Response + Send + Sync + 'static {
         let metrics = self.clone();
-        move |_: &mut Request| {
+        move || {
             let text = metrics.text();
             Response::ok()
                 .text(text)
@@ -155,22 +138,31 @@ impl Metrics {
     }
 }
 
-impl From<&Metrics> for Observation {
-    fn from(metrics: &Metrics) -> Observation {
-        let all = Arc::clone(&metrics.0);
-        Observation {
-            layer: Box::new(metrics.layer()),
-            of_refused: Box::new(move |refused| {
-                let (method, _, _) = parts_of(refused.line);
-                let method = known(str::from_utf8(method).unwrap_or_default());
-                let key = Key {
-                    route: None,
-                    method,
-                };
-                let class = usize::from(refused.refusal.status.as_u16() / 100);
-                all.series(&key).count(class, Duration::ZERO);
-            }),
-        }
+impl Middleware for Metrics {
+    fn handle(&self, request: &mut Request, inner: &Handler) -> Response {
+        let all = Arc::clone(&self.0);
+        all.in_flight.fetch_add(1, Relaxed);
+        let method = known(request.method.as_str());
+        let observer = Observer::new(move |outcome| {
+            let route = outcome.route;
+            let key = Key { route, method };
+            let class = usize::from(outcome.status.as_u16() / 100);
+            all.series(&key).count(class, outcome.duration);
+            all.in_flight.fetch_sub(1, Relaxed);
+        });
+        let response = inner(request);
+        observer.watch(request, response)
+    }
+
+    fn refused(&self, refused: &Refused<'_>) {
+        let (method, _, _) = parts_of(refused.line);
+        let method = known(str::from_utf8(method).unwrap_or_default());
+        let key = Key {
+            route: None,
+            method,
+        };
+        let class = usize::from(refused.status.as_u16() / 100);
+        self.0.series(&key).count(class, Duration::ZERO);
     }
 }
 
@@ -256,11 +248,11 @@ mod tests {
         let metrics = Metrics::new();
         let seen = metrics.clone();
         let server = Server::new()
-            .get("/a/{*rest}", |_: &mut Request| "")
-            .post("/a/{*rest}", |_: &mut Request| Status::NOT_FOUND)
-            .get("/now", move |_: &mut Request| seen.text())
-            .get("/panic", |_: &mut Request| -> () { panic!("on purpose") })
-            .with(metrics.layer());
+            .get("/a/{*rest}", || "")
+            .post("/a/{*rest}", || Status::NOT_FOUND)
+            .get("/now", move || seen.text())
+            .get("/panic", || -> () { panic!("on purpose") })
+            .with(metrics.clone());
         let client = server.client();
         client.get("/a/1");
         client.get("/a/2");

@@ -5,19 +5,20 @@ mod access_log;
 mod health;
 mod metrics;
 mod request_id;
+#[cfg(feature = "tracing")]
+mod spans;
 
+pub use crate::refusal::Refused;
 pub use access_log::{AccessLog, LogFormat};
 pub use health::Readiness;
 pub use metrics::Metrics;
 pub use request_id::request_ids;
+#[cfg(feature = "tracing")]
+pub use spans::spans;
 
-use crate::h1::refusal::Refusal;
 use crate::request::Request;
 use crate::response::Response;
-use crate::server::shared::Handler;
 use http::{Method, StatusCode};
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,35 +28,11 @@ struct Outcome {
     /// The route that has served it; `None`: no route did, or the handler panicked.
     route: Option<Arc<str>>,
     status: StatusCode,
+    /// The cause of a 500.
+    error: Option<String>,
     /// The length of the body as the server sent it.
     bytes: u64,
     duration: Duration,
-}
-
-/// What sees all requests: an [`AccessLog`], or [`Metrics`]; see
-/// [`Server::observe`](crate::Server::observe).
-pub struct Observation {
-    pub(crate) layer: Box<Layer>,
-    pub(crate) of_refused: Box<OfRefused>,
-}
-
-type Layer = dyn Fn(&mut Request, &Handler) -> Response + Send + Sync;
-
-/// Is told of requests that are refused before a handler sees them.
-pub(crate) type OfRefused = dyn Fn(&Refused<'_>) + Send + Sync;
-
-/// A request that is refused before a handler sees it.
-pub(crate) struct Refused<'r> {
-    pub(crate) peer: Option<SocketAddr>,
-    /// The first line that the client has sent, which may be malformed.
-    pub(crate) line: &'r [u8],
-    pub(crate) refusal: Refusal,
-}
-
-impl fmt::Debug for Observation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observation").finish_non_exhaustive()
-    }
 }
 
 /// Returns the method, the target and the version of a first line, which may have less, or more.
@@ -92,10 +69,12 @@ impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
         let Some(over) = self.over.take() else {
             return response;
         };
+        let error = response.error().map(ToString::to_string);
         if let Some(status) = request.outgoing.status {
             over(Outcome {
                 route,
                 status,
+                error,
                 bytes: if is_head { 0 } else { request.outgoing.written },
                 duration: began.elapsed(),
             });
@@ -106,6 +85,7 @@ impl<F: FnOnce(Outcome) + Send + 'static> Observer<F> {
             over(Outcome {
                 route,
                 status,
+                error,
                 bytes: if is_head { 0 } else { bytes },
                 duration: began.elapsed(),
             });
@@ -121,6 +101,7 @@ impl<F: FnOnce(Outcome)> Drop for Observer<F> {
             over(Outcome {
                 route: None,
                 status: StatusCode::INTERNAL_SERVER_ERROR,
+                error: None,
                 bytes: 0,
                 duration: self.began.elapsed(),
             });

@@ -1,8 +1,7 @@
 //! Ids of requests, by which the lines of several logs are brought together.
 
+use crate::handler::{Handler, Middleware};
 use crate::request::Request;
-use crate::response::Response;
-use crate::server::shared::Handler;
 use http::header::{HeaderName, HeaderValue};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,12 +25,12 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// let answer = server.client().get("/");
 /// assert_eq!(answer.headers["x-request-id"], *answer.text());
 /// ```
-pub fn request_ids() -> impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static {
+pub fn request_ids() -> impl Middleware {
     let keys = [RandomState::new(), RandomState::new()];
     let count = AtomicU64::new(0);
     move |request: &mut Request, inner: &Handler| {
         let given = request
-            .headers
+            .headers()
             .get(X_REQUEST_ID)
             .filter(|id| is_id(id.as_bytes()));
         let id = given.cloned().unwrap_or_else(|| {
@@ -41,7 +40,7 @@ pub fn request_ids() -> impl Fn(&mut Request, &Handler) -> Response + Send + Syn
             let text = format!("{one:016x}{other:016x}");
             HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("none"))
         });
-        request.headers.insert(X_REQUEST_ID, id.clone());
+        request.headers_mut().insert(X_REQUEST_ID, id.clone());
         request.before_response(move |response| {
             response.headers.insert(X_REQUEST_ID, id);
         });
@@ -62,10 +61,7 @@ mod tests {
 
     #[test]
     fn a_good_id_is_kept_and_another_is_replaced() {
-        let client = Server::new()
-            .get("/", |_: &mut Request| "")
-            .with(request_ids())
-            .client();
+        let client = Server::new().get("/", || "").with(request_ids()).client();
         let id = |given: &str| {
             let fields = [("x-request-id", given)];
             let answer = client.request(Method::GET, "/", &fields, b"");

@@ -1,10 +1,10 @@
 //! Servers of other protocols than HTTP.
 
-use super::shared::Limits;
 use super::{Bound, Listener, Server, Timeouts};
-use crate::h1::upgrade::Upgraded;
+use crate::limits::Limits;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
+use crate::upgrade::Upgraded;
 use pirn::thread::Builder;
 use std::fmt;
 use std::io;

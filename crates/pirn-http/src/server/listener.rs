@@ -24,7 +24,7 @@ const BACKLOG: i32 = 4096;
 /// # let folder = std::env::temp_dir();
 /// # let path = folder.join(format!("pirn-http-{}", std::process::id()));
 /// let server = Server::new()
-///     .get("/", |_: &mut Request| "Hello, World!")
+///     .get("/", || "Hello, World!")
 ///     .listen(Listener::tcp("127.0.0.1:0")?)
 ///     .and(Listener::unix(&path)?);
 /// drop(server);
@@ -84,7 +84,7 @@ impl Listener {
     pub fn unix(path: impl AsRef<Path>) -> io::Result<Listener> {
         let path = std::path::absolute(path)?;
         let listener = UnixListener::bind(&path)?;
-        rustix::net::listen(&listener, BACKLOG)?; // As above.
+        rustix::net::listen(&listener, BACKLOG)?; // Changes the number.
         let id = id_of(&path)?;
         Ok(Listener {
             file: Some(SocketFile { path, id }),

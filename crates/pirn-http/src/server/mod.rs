@@ -1,19 +1,17 @@
 //! Servers: routes, listeners, their end.
 
 mod acceptor;
-mod hangups;
 mod listener;
-mod pace;
 mod running;
-pub(crate) mod shared;
-pub(crate) mod timeouts;
-pub(crate) mod watch;
 
 use crate::client::Client;
-use crate::observe::{Observation, OfRefused};
+use crate::handler::{Handler, IntoHandler, Middleware, within};
+use crate::limits::Limits;
+use crate::limits::timeouts::Timeouts;
+use crate::limits::watch::Watch;
 use crate::request::Request;
-use crate::response::{IntoResponse, Response};
-use crate::router::Router;
+use crate::router::{Router, routing};
+use crate::shared::{Protocol, Shared, Threads};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 pub use acceptor::{Acceptor, tcp_acceptor};
@@ -22,38 +20,31 @@ pub use listener::Listener;
 use pirn::thread::Builder;
 pub(crate) use running::connect;
 pub use running::{Bound, Running};
-use shared::{Handler, Limits, Protocol, Shared, Threads};
 use std::fmt;
 use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use timeouts::Timeouts;
-use watch::Watch;
-
-/// A middleware: a function around all that is inside.
-type Layer = Box<dyn FnOnce(Box<Handler>) -> Box<Handler>>;
 
 /// A server, while it is described.
 ///
 /// # Examples
 /// ```no_run
-/// use pirn_http::{Request, Server, Status};
+/// use pirn_http::{Error, Request, Server};
 /// fn main() -> std::io::Result<()> {
 ///     Server::new()
-///         .get("/", |_: &mut Request| "Hello, World!")
-///         .get("/users/{id}", |request: &mut Request| -> Result<String, Status> {
-///             Ok(format!("user {}", request.path("id")?))
+///         .get("/", || "Hello, World!")
+///         .get("/users/{id}", |request: &mut Request| -> Result<String, Error> {
+///             let id: u64 = request.param("id")?;
+///             Ok(format!("user {id}"))
 ///         })
 ///         .bind("127.0.0.1:8080")?
 ///         .serve()
 /// }
 /// ```
 #[must_use = "a server serves after `bind`"]
-pub struct Server {
-    router: Router,
-    layers: Vec<Layer>,
-    refused: Vec<Box<OfRefused>>,
+pub struct Server<S = ()> {
+    router: Router<S>,
     limits: Limits,
     timeouts: Timeouts,
     threads: Threads,
@@ -72,10 +63,35 @@ impl Default for Server {
 impl Server {
     /// Returns a server without routes.
     pub fn new() -> Server {
+        Server::with_state(())
+    }
+}
+
+impl<S: Send + Sync + 'static> Server<S> {
+    /// Returns a server without routes, whose handlers may take this state: a pool of connections,
+    /// a configuration, or a structure of all that they share.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Error, Request, Server, Status};
+    /// use std::collections::HashMap;
+    /// use std::sync::RwLock;
+    /// type Users = RwLock<HashMap<u64, String>>;
+    ///
+    /// fn user(users: &Users, request: &mut Request) -> Result<String, Error> {
+    ///     let id = request.param("id")?;
+    ///     let users = users.read().unwrap();
+    ///     Ok(users.get(&id).ok_or(Status::NOT_FOUND)?.clone())
+    /// }
+    ///
+    /// let users = RwLock::new(HashMap::from([(1, "Ada".to_owned())]));
+    /// let client = Server::with_state(users).get("/users/{id}", user).client();
+    /// assert_eq!(client.get("/users/1").text(), "Ada");
+    /// assert_eq!(client.get("/users/2").status, Status::NOT_FOUND);
+    /// ```
+    pub fn with_state(state: S) -> Server<S> {
         Server {
-            router: Router::default(),
-            layers: Vec::new(),
-            refused: Vec::new(),
+            router: Router::with_state(state),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             threads: Threads::Virtual(Builder::new()),
@@ -85,175 +101,17 @@ impl Server {
         }
     }
 
-    /// Adds a handler for a method and a path. Parts of the path in braces match one segment,
-    /// `{*rest}` matches all that follows.
-    ///
-    /// # Panics
-    /// If the path is none, contradicts another, or has a handler of this method already.
-    pub fn route<R: IntoResponse>(
-        mut self,
-        method: Method,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.router.add(Some(method), path, boxed(handler));
-        self
-    }
-
-    /// Adds a handler for `GET`, and for `HEAD`, whose body is left out.
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    pub fn get<R: IntoResponse>(
-        self,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.route(Method::GET, path, handler)
-    }
-
-    /// Adds a handler for `POST`.
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    pub fn post<R: IntoResponse>(
-        self,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.route(Method::POST, path, handler)
-    }
-
-    /// Adds a handler for `PUT`.
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    pub fn put<R: IntoResponse>(
-        self,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.route(Method::PUT, path, handler)
-    }
-
-    /// Adds a handler for `DELETE`.
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    pub fn delete<R: IntoResponse>(
-        self,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.route(Method::DELETE, path, handler)
-    }
-
-    /// Adds a handler for all methods of a path that have none of their own.
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    pub fn any<R: IntoResponse>(
-        mut self,
-        path: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        self.router.add(None, path, boxed(handler));
-        self
-    }
-
-    /// Adds a handler of WebSockets: it gets each that is opened for a path, on the connection's
-    /// own thread. The socket is closed when it returns.
-    ///
-    /// For what depends on the request there is [`Request::websocket`].
-    ///
-    /// # Panics
-    /// As [`route`](Self::route).
-    #[cfg(feature = "websocket")]
-    pub fn websocket<F>(self, path: &str, handler: F) -> Server
-    where
-        F: Fn(crate::WebSocket) -> io::Result<()> + Send + Sync + 'static,
-    {
-        let handler = Arc::new(handler);
-        self.get(path, move |request: &mut Request| {
-            let handler = Arc::clone(&handler);
-            request.websocket(move |socket| handler(socket))
-        })
-    }
-
-    /// Adds a handler for a path without its last slash, for that with it, and for all beneath it,
-    /// which the route calls `rest`. `None`: for all methods.
-    #[cfg(any(feature = "files", feature = "tower"))]
-    pub(crate) fn route_beneath<R: IntoResponse>(
-        mut self,
-        method: Option<Method>,
-        prefix: &str,
-        rest: &str,
-        handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-    ) -> Server {
-        let handler = boxed(handler);
-        let below = ["/".to_owned(), format!("/{rest}")].map(|end| format!("{prefix}{end}"));
-        let own = Some(prefix.to_owned()).filter(|prefix| !prefix.is_empty());
-        for path in own.into_iter().chain(below) {
-            self.router.add(method.clone(), &path, Arc::clone(&handler));
-        }
-        self
-    }
-
-    /// Puts a function around all handlers, also around the answers 404 and 405. The one added last
-    /// is outermost.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn_http::{Request, Response, Server, Status};
-    /// let server = Server::new()
-    ///     .get("/", |_: &mut Request| "in")
-    ///     .with(|request: &mut Request, inner| match request.header("authorization") {
-    ///         Some("Bearer secret") => inner(request),
-    ///         _ => Response::new(Status::UNAUTHORIZED),
-    ///     });
-    /// assert_eq!(server.client().get("/").status, Status::UNAUTHORIZED);
-    /// ```
-    pub fn with(
-        mut self,
-        layer: impl Fn(&mut Request, &Handler) -> Response + Send + Sync + 'static,
-    ) -> Server {
-        let around = |inner: Box<Handler>| -> Box<Handler> {
-            Box::new(move |request: &mut Request| layer(request, &*inner))
-        };
-        self.layers.push(Box::new(around));
-        self
-    }
-
-    /// Has an access log, or metrics, see all requests: those that handlers see, as
-    /// [`with`](Self::with) its layer does, and those that are refused before, because they are no
-    /// requests, or none that is served.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn_http::{Request, Server, observe::{AccessLog, Metrics}};
-    /// let metrics = Metrics::new();
-    /// let server = Server::new()
-    ///     .get("/", |_: &mut Request| "Hello, World!")
-    ///     .get("/metrics", metrics.handler())
-    ///     .observe(&metrics)
-    ///     .observe(AccessLog::new(std::io::stderr()));
-    /// server.client().send(b"nonsense\r\n\r\n");
-    /// let line = "http_requests_total{route=\"none\",method=\"other\",status=\"4xx\"} 1\n";
-    /// assert!(metrics.text().contains(line));
-    /// ```
-    pub fn observe(mut self, observation: impl Into<Observation>) -> Server {
-        let Observation { layer, of_refused } = observation.into();
-        self.refused.push(of_refused);
-        self.with(layer)
+    fn routes(&mut self) -> &mut Router<S> {
+        &mut self.router
     }
 
     /// Sets how much clients may send.
-    pub fn limits(self, limits: Limits) -> Server {
+    pub fn limits(self, limits: Limits) -> Server<S> {
         Server { limits, ..self }
     }
 
     /// Sets how long clients may take.
-    pub fn timeouts(self, timeouts: Timeouts) -> Server {
+    pub fn timeouts(self, timeouts: Timeouts) -> Server<S> {
         Server { timeouts, ..self }
     }
 
@@ -266,11 +124,11 @@ impl Server {
     /// use pirn::thread::Builder;
     /// use pirn_http::{Request, Server};
     /// let server = Server::new()
-    ///     .get("/", |_: &mut Request| pirn::thread::current().name().map(str::to_owned))
+    ///     .get("/", || pirn::thread::current().name().map(str::to_owned))
     ///     .threads(Builder::new().name_counter("request-", 0).stack_size(8 << 20));
     /// assert_eq!(server.client().get("/").text(), "request-0");
     /// ```
-    pub fn threads(self, threads: Builder) -> Server {
+    pub fn threads(self, threads: Builder) -> Server<S> {
         Server {
             threads: Threads::Virtual(threads),
             ..self
@@ -288,14 +146,14 @@ impl Server {
     /// ```
     /// use pirn_http::{Request, Server};
     /// let server = Server::new()
-    ///     .get("/", |_: &mut Request| pirn::thread::current().is_virtual().to_string())
+    ///     .get("/", || pirn::thread::current().is_virtual().to_string())
     ///     .platform_threads(|| std::thread::Builder::new().stack_size(8 << 20));
     /// assert_eq!(server.client().get("/").text(), "false");
     /// ```
     pub fn platform_threads(
         self,
         builder: impl Fn() -> std::thread::Builder + Send + Sync + 'static,
-    ) -> Server {
+    ) -> Server<S> {
         Server {
             threads: Threads::Platform(Box::new(builder)),
             ..self
@@ -308,7 +166,7 @@ impl Server {
     /// own direction: what the handler waits for ends with an error, so that nobody works for a
     /// client that is gone. That a client has gone completely is noticed in either case, but often
     /// not before something is sent to it.
-    pub fn half_close(self, allowed: bool) -> Server {
+    pub fn half_close(self, allowed: bool) -> Server<S> {
         Server {
             half_close: allowed,
             ..self
@@ -320,12 +178,12 @@ impl Server {
     ///
     /// # Examples
     /// ```
-    /// use pirn_http::{Request, Server};
-    /// let server = Server::new().get("/", |_: &mut Request| "Hello, World!").http2(false);
+    /// use pirn_http::Server;
+    /// let server = Server::new().get("/", || "Hello, World!").http2(false);
     /// # let _ = server;
     /// ```
     #[cfg(feature = "http2")]
-    pub fn http2(self, allowed: bool) -> Server {
+    pub fn http2(self, allowed: bool) -> Server<S> {
         Server {
             http2: allowed,
             ..self
@@ -364,64 +222,42 @@ impl Server {
     }
 
     fn into_shared(self) -> Arc<Shared> {
-        let Server {
-            router,
-            layers,
-            refused,
-            mut limits,
-            timeouts,
-            threads,
-            half_close,
-            http2,
-            protocol,
-        } = self;
+        let mut limits = self.limits;
         if limits.connections == usize::MAX {
-            limits.connections = shared::most_connections();
+            limits.connections = crate::limits::most_connections();
         }
-        let routes = router.paths();
-        let inner: Box<Handler> = Box::new(move |request: &mut Request| router.handle(request));
-        let handler = layers.into_iter().fold(inner, |inner, layer| layer(inner));
+        let (routes, middleware) = self.router.into_routes();
+        let paths = routes.paths();
+        let inner: Arc<Handler> = Arc::new(move |request: &mut Request| {
+            let mut response = routes.handle(request);
+            request.negotiate(&mut response);
+            response
+        });
+        let around = within(&middleware, inner);
         let handler = Box::new(move |request: &mut Request| {
-            let mut response = handler(request);
+            let mut response = around(request);
+            request.negotiate(&mut response);
             request.complete(&mut response);
             response
         });
-        let stopping = AtomicBool::new(false);
         Arc::new(Shared {
             handler,
-            routes,
-            protocol,
+            routes: paths,
+            protocol: self.protocol,
             limits,
-            threads,
-            half_close,
-            http2,
-            watch: Watch::new(timeouts),
-            stopping,
-            refused,
+            threads: self.threads,
+            half_close: self.half_close,
+            http2: self.http2,
+            watch: Watch::new(self.timeouts),
+            stopping: AtomicBool::new(false),
+            middleware,
         })
     }
 }
 
-/// Returns a path without its last slash, for what serves all that is beneath it.
-///
-/// # Panics
-/// If the path has parts in braces.
-#[cfg(any(feature = "files", feature = "tower"))]
-pub(crate) fn beneath<'p>(path: &'p str, what: &str) -> &'p str {
-    assert!(
-        !path.contains('{'),
-        "the path of {what}, {path}, has parts in braces"
-    );
-    path.trim_end_matches('/')
-}
+routing!(Server);
 
-fn boxed<R: IntoResponse>(
-    handler: impl Fn(&mut Request) -> R + Send + Sync + 'static,
-) -> Arc<Handler> {
-    Arc::new(move |request: &mut Request| handler(request).into_response())
-}
-
-impl fmt::Debug for Server {
+impl<S> fmt::Debug for Server<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").finish_non_exhaustive()
     }

@@ -1,19 +1,22 @@
 //! Servers that serve, until they are shut down.
 
 use super::listener::{Arrival, Listener, Queue};
-use super::shared::Shared;
-#[cfg(feature = "tls")]
-use super::watch::Limit;
-use super::watch::{LINGERING, Seat, Watch, take_interrupt};
 use crate::h1::connection::Connection;
-use crate::h1::input::Input;
-use crate::h1::upgrade::Upgraded;
+use crate::input::Input;
+#[cfg(feature = "tls")]
+use crate::limits::watch::Limit;
+use crate::limits::watch::{LINGERING, Seat, Watch, take_interrupt};
 use crate::memory;
 use crate::poison::locked;
+use crate::shared::Shared;
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::{Offered, TlsStream};
+use crate::upgrade::Upgraded;
 use pirn::thread::{self, Thread};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use std::ffi::c_int;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -72,6 +75,38 @@ impl Bound {
             hang_ups: Thread::clone(hang_ups.thread()),
             address,
         })
+    }
+
+    /// Serves until the process gets one of these signals, then [shuts down](Running::shutdown):
+    /// requests that have begun are answered. From then on such a signal ends the process at once,
+    /// as it would without a handler.
+    ///
+    /// Returns how many connections were left.
+    ///
+    /// # Errors
+    /// If no thread can be made, or a signal is one that has no handlers (`SIGKILL`).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use pirn_http::{SIGINT, SIGTERM, Server};
+    /// fn main() -> std::io::Result<()> {
+    ///     let server = Server::new().get("/", || "Hello, World!");
+    ///     server.bind("127.0.0.1:8080")?.serve_until([SIGINT, SIGTERM])?;
+    ///     println!("all requests have been answered");
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn serve_until(self, signals: impl IntoIterator<Item = c_int>) -> io::Result<usize> {
+        // Before a client can know that there is a server.
+        let mut signals = Signals::new(signals)?;
+        let running = self.start()?;
+        signals.forever().next();
+        spawn("http-signals", move || {
+            if let Some(signal) = signals.forever().next() {
+                let _ = emulate_default_handler(signal); // It does not return from these.
+            }
+        })?;
+        Ok(running.shutdown())
     }
 
     /// Serves until the process ends.

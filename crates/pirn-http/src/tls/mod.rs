@@ -37,7 +37,7 @@ pub(crate) const HTTP_2: &[u8] = b"h2";
 ///         .certificate_for("*.example.net", "example.net.pem", "example.net.key")
 ///         .build()?;
 ///     Server::new()
-///         .get("/", |_: &mut Request| "Hello, World!")
+///         .get("/", || "Hello, World!")
 ///         .bind_tls("0.0.0.0:443", &tls)?
 ///         .serve()
 /// }

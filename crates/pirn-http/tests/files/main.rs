@@ -1,5 +1,4 @@
 //! Files: what is served, what is not, conditional requests and ranges.
-#![cfg(feature = "files")]
 
 mod chosen;
 

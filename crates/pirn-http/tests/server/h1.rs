@@ -1,7 +1,7 @@
 //! HTTP/1.1 over connections inside the process and over sockets.
 
 use super::common;
-use pirn_http::{Limits, Request, Response, Server, Status};
+use pirn_http::{Limits, Redirect, Request, Response, Server, Status};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread;
@@ -10,13 +10,10 @@ use std::time::Duration;
 fn hello() -> Server {
     common()
         .post("/echo", |request: &mut Request| request.bytes())
-        .post("/ignore", |_: &mut Request| Status::OK)
-        .get(
-            "/users/{id}",
-            |request: &mut Request| -> Result<String, Status> {
-                Ok(request.path("id")?.to_owned())
-            },
-        )
+        .post("/ignore", || Status::OK)
+        .get("/users/{id}", |request: &mut Request| {
+            request.param::<String>("id")
+        })
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -109,7 +106,10 @@ fn a_body_that_ends_early_is_the_clients_fault() {
     ] {
         let all = answers(&format!("POST /echo HTTP/1.1\r\nhost: a\r\n{framing}"));
         assert!(all.starts_with("HTTP/1.1 400 "), "{framing:?}: {all}");
-        assert!(all.ends_with("the body ends early"), "{framing:?}: {all}");
+        assert!(
+            all.ends_with("the body ended too early"),
+            "{framing:?}: {all}"
+        );
         assert!(all.contains("connection: close"), "{framing:?}: {all}");
     }
 }
@@ -269,7 +269,7 @@ fn heads_are_answered_without_bodies() {
     // What is no request has an answer of its own kind, also after one by HEAD.
     let then_none = answers(&[head, "GET / HTTP/1.1\r\n\r\n"].concat());
     assert!(
-        then_none.ends_with("\r\n\r\nthere is no Host"),
+        then_none.ends_with("\r\n\r\nthe Host header is missing"),
         "{then_none}"
     );
     let empty = answers("GET /empty HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -319,7 +319,7 @@ fn a_shutdown_lets_requests_end() {
     let (begun, has_begun) = std::sync::mpsc::channel();
     let (go, may_go) = std::sync::mpsc::channel::<()>();
     let may_go = std::sync::Mutex::new(may_go);
-    let server = Server::new().get("/", move |_: &mut Request| {
+    let server = Server::new().get("/", move || {
         begun.send(()).unwrap();
         let _ = may_go.lock().unwrap().recv();
         "done"
@@ -339,6 +339,7 @@ fn a_shutdown_lets_requests_end() {
         go.send(()).unwrap();
         let mut answer = String::new();
         busy.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("connection: close"), "{answer}");
         assert!(answer.ends_with("\r\n\r\ndone"), "{answer}");
         assert_eq!(ending.join().unwrap(), 0);
     });
@@ -351,10 +352,10 @@ fn an_informational_answer_is_an_error_of_the_handler() {
         Err(_) => Status::IM_A_TEAPOT,
     };
     let client = Server::new()
-        .get("/100", |_: &mut Request| Status::CONTINUE)
-        .get("/101", |_: &mut Request| Status::SWITCHING_PROTOCOLS)
+        .get("/100", || Status::CONTINUE)
+        .get("/101", || Status::SWITCHING_PROTOCOLS)
         .get("/102", respond)
-        .get("/", |_: &mut Request| "next")
+        .get("/", || "next")
         .client();
     for (path, status) in [("/100", "500"), ("/101", "500"), ("/102", "418")] {
         let both =
@@ -369,7 +370,7 @@ fn an_informational_answer_is_an_error_of_the_handler() {
 fn an_answer_that_resets_has_no_body() {
     let reset = || Response::new(Status::RESET_CONTENT).body("left out");
     let client = Server::new()
-        .get("/", move |_: &mut Request| reset())
+        .get("/", reset)
         .get("/pushed", |request: &mut Request| -> io::Result<()> {
             let mut body = request.respond(Response::new(Status::RESET_CONTENT))?;
             body.write_all(b"left out")
@@ -390,7 +391,7 @@ fn an_answer_that_resets_has_no_body() {
 #[test]
 fn a_location_has_no_line_ends_whatever_it_is_made_of() {
     let there =
-        |request: &mut Request| Response::see_other(&request.query_value("to").unwrap_or_default());
+        |request: &mut Request| Redirect::to(&request.query_value("to").unwrap_or_default());
     let client = Server::new().get("/", there).client();
     let location = |to: &str| {
         let answer = client.get(&format!("/?to={to}"));

@@ -1,6 +1,6 @@
 //! Handlers whose clients hang up, and handlers that are late.
 
-use pirn_http::{Request, Running, Server, Timeouts};
+use pirn_http::{Running, Server, Timeouts};
 use pirn_testing::patient;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -20,7 +20,7 @@ enum Event {
 /// Returns a server whose handler waits for what never comes. `own`: a way out for the handler.
 fn waiting(server: Server, own: Option<UnixStream>) -> (Running, Receiver<Event>) {
     let (say, events) = mpsc::channel();
-    let server = server.get("/", move |_: &mut Request| -> io::Result<&str> {
+    let server = server.get("/", move || -> io::Result<&str> {
         say.send(Event::Begins).unwrap();
         let (mut silent, _other) = UnixStream::pair()?;
         let result = match &own {
@@ -91,7 +91,7 @@ fn a_client_may_be_allowed_to_send_no_more() {
     let mut client = connect(&server);
     assert_eq!(events.recv().unwrap(), Event::Begins);
     client.shutdown(Shutdown::Write).unwrap();
-    // Whoever comes later is noticed later: nothing of the first has been by then.
+    // A client that comes later is noticed later: nothing of the first has been by then.
     let reset = connect(&server);
     assert_eq!(events.recv().unwrap(), Event::Begins);
     rustix::net::sockopt::set_socket_linger(&reset, Some(Duration::ZERO)).unwrap();

@@ -3,7 +3,7 @@
 use super::http2::{Client, served};
 use ::http::{Method, Request as Asked};
 use pirn_http::observe::{AccessLog, LogFormat, Metrics};
-use pirn_http::{Request, Server, Uri};
+use pirn_http::{Server, Uri};
 use std::io::{self, Write};
 use std::sync::mpsc;
 
@@ -60,9 +60,7 @@ const SERVED: [Case; 3] = [
 
 fn any() -> Server {
     let limits = pirn_http::Limits::default().fields(4);
-    Server::new()
-        .any("/", |_: &mut Request| "in")
-        .limits(limits)
+    Server::new().any("/", || "in").limits(limits)
 }
 
 fn of_h1(&(method, target, fields): &Case) -> u16 {
@@ -138,7 +136,7 @@ fn a_refused_request_is_in_the_log_and_in_the_counts() {
         Metrics::new(),
         AccessLog::new(Lines(lines)).format(LogFormat::Common),
     );
-    let server = served(any().observe(&metrics).observe(log));
+    let server = served(any().with(metrics.clone()).with(log));
     let client = any_raw(&server);
     for (bytes, line) in [
         ("GET / HTTP/1.1\r\n\r\n", "\"GET / HTTP/1.1\" 400 "),

@@ -1,13 +1,13 @@
 //! Room for clients: how many there may be, those in the listener's queue, and files of sockets.
 
-use pirn_http::{Limits, Listener, Request, Server};
+use pirn_http::{Limits, Listener, Server};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
 fn hello() -> Server {
-    Server::new().get("/", |_: &mut Request| "Hello, World!")
+    Server::new().get("/", || "Hello, World!")
 }
 
 /// Waits for an answer, or for the connection's end.

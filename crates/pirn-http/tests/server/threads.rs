@@ -1,7 +1,7 @@
 //! Servers whose connections have threads of another kind.
 
 use pirn::thread::{self, Builder};
-use pirn_http::{Request, Running, Server};
+use pirn_http::{Running, Server};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
@@ -9,7 +9,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 /// Starts a server that says which threads its handlers have.
 fn start(threads: fn(Server) -> Server) -> Running {
-    let who = |_: &mut Request| {
+    let who = || {
         let thread = thread::current();
         let name = thread.name().unwrap_or_default().to_owned();
         format!("{name}, {}", thread.is_virtual())

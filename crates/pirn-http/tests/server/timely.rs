@@ -43,7 +43,7 @@ fn text() -> Response {
 type Source = fn(&mut Request, Gate) -> io::Result<Response>;
 
 /// Each answers `first` and `second`, and waits for the client between them; `head`: before both.
-const SOURCES: [(&str, Source); 6] = [
+const SOURCES: [(&str, Source); 7] = [
     ("head", |_, gate| {
         let pieces = Pieces(gate, &["", "first", "second"]);
         Ok(text().body(Body::from_reader(pieces)))
@@ -76,6 +76,24 @@ const SOURCES: [(&str, Source); 6] = [
         events.send(&Event::new("first"))?;
         wait(&gate);
         events.send(&Event::new("second"))?;
+        Ok(().into_response())
+    }),
+    ("writer beside a reader", |request, _| {
+        let (mut body, responder) = request.split()?;
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            let answer = scope.spawn(move || {
+                let mut answer = responder.respond(text())?;
+                answer.write_all(b"first")?;
+                answer.flush()?;
+                told.recv().unwrap();
+                answer.write_all(b"second")?;
+                answer.end()
+            });
+            body.read_exact(&mut [0])?;
+            tell.send(()).unwrap();
+            answer.join().unwrap()
+        })?;
         Ok(().into_response())
     }),
 ];
@@ -257,7 +275,7 @@ fn the_first_piece_is_sent_before_the_next_is_waited_for() {
                     .post("/", move |request: &mut Request| {
                         source(request, Arc::clone(&gate))
                     })
-                    .with(Compression::new().minimum(0).layer());
+                    .with(Compression::new().minimum(0));
                 let server = server.bind("127.0.0.1:0").unwrap().start().unwrap();
                 let what = format!("{name}, {coding}, HTTP/2: {is_h2}");
                 in_time(what, move || {

@@ -1,6 +1,6 @@
 //! TLS, with rustls' client.
 
-use pirn_http::{Listener, Request, Server, Timeouts, Tls};
+use pirn_http::{Limits, Listener, Request, Response, Server, Timeouts, Tls};
 use pirn_testing::patient;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -130,6 +130,67 @@ fn a_client_is_served_by_tls() {
 }
 
 #[test]
+fn one_thread_reads_while_another_writes() {
+    let authority = Authority::new();
+    let shout = |request: &mut Request| -> io::Result<()> {
+        let (mut body, responder) = request.split()?;
+        let (send, pieces) = mpsc::channel::<Vec<u8>>();
+        pirn::thread::scope(|scope| {
+            let answer = scope.spawn(move || -> io::Result<()> {
+                let mut answer = responder.respond(Response::ok())?;
+                for piece in pieces {
+                    answer.write_all(&piece.to_ascii_uppercase())?;
+                    answer.flush()?;
+                }
+                answer.end()
+            });
+            let mut piece = [0; 64 * 1024];
+            loop {
+                match body.read(&mut piece)? {
+                    0 => break,
+                    count => send.send(piece[..count].to_vec()).unwrap(),
+                }
+            }
+            drop(send);
+            answer.join().unwrap()
+        })
+    };
+    let limits = Limits::default().body(8 << 20);
+    let server = Server::new().limits(limits).post("/shout", shout);
+    let server = server.bind_tls("127.0.0.1:0", &tls(&authority.issue("a", "a.example")));
+    let server = server.unwrap().start().unwrap();
+    let config = authority.client(None);
+    let ask = |length: usize| {
+        let mut client = connect(&server, &config, "a.example");
+        let head = "POST /shout HTTP/1.1\r\nhost: a\r\nconnection: close\r\n";
+        write!(client, "{head}content-length: {length}\r\n\r\n").unwrap();
+        client
+    };
+    // The server waits for the next word while it answers the one before.
+    let mut client = ask(5 * 100);
+    let mut answer = Vec::new();
+    for round in 1..=100 {
+        client.write_all(b"hello").unwrap();
+        while answer.windows(5).filter(|it| it == b"HELLO").count() < round {
+            let mut piece = [0; 1024];
+            let count = client.read(&mut piece).unwrap();
+            assert!(count > 0, "it ends early");
+            answer.extend_from_slice(&piece[..count]);
+        }
+    }
+    // The client sends 4 MB before it reads any of the answer, which the buffers of two sockets
+    // cannot hold.
+    let body = b"0123456789abcdef".repeat(1 << 18);
+    let mut client = ask(body.len());
+    client.write_all(&body).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    let letters = answer.iter().filter(|byte| matches!(byte, b'A'..=b'F'));
+    assert!(letters.count() >= 6 << 18, "{} bytes", answer.len());
+    assert_eq!(server.shutdown(), 0);
+}
+
+#[test]
 fn records_of_all_sizes_arrive_whole() {
     let authority = Authority::new();
     let server = server(&tls(&authority.issue("a", "a.example")));
@@ -168,7 +229,6 @@ fn garbage_within_tls_ends_the_connection() {
     assert_eq!(server.shutdown(), 0);
 }
 
-#[cfg(feature = "http2")]
 fn with_protocols(config: &ClientConfig, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut config = config.clone();
     config.alpn_protocols = protocols
@@ -178,7 +238,6 @@ fn with_protocols(config: &ClientConfig, protocols: &[&str]) -> Arc<ClientConfig
     Arc::new(config)
 }
 
-#[cfg(feature = "http2")]
 #[test]
 fn the_protocol_is_agreed_about() {
     let authority = Authority::new();
@@ -209,7 +268,6 @@ fn the_protocol_is_agreed_about() {
     assert_eq!((server.shutdown(), old.shutdown()), (0, 0));
 }
 
-#[cfg(feature = "http2")]
 #[test]
 fn http_2_is_spoken_by_tls() {
     let authority = Authority::new();

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 fn shout() -> Server {
-    let shout = |_: &mut Request| {
+    let shout = || {
         Response::upgrade("shout", |mut connection| {
             let mut all = String::new();
             if connection.read_to_string(&mut all).is_ok() {
@@ -73,7 +73,7 @@ fn a_body_is_not_taken_for_the_other_protocol() {
 
 #[test]
 fn a_connection_that_ends_says_so_also_where_another_protocol_is_asked_for() {
-    let required = |_: &mut Request| {
+    let required = || {
         let required = Response::new(Status::UPGRADE_REQUIRED);
         required.header(header::UPGRADE, "shout")
     };

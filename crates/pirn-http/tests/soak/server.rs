@@ -5,7 +5,7 @@ use crate::wire::Pattern;
 use pirn::thread;
 use pirn_http::files::Files;
 use pirn_http::{
-    Body, Listener, Request, Response, Running, Server, Status, Timeouts, Tls, WebSocket,
+    Body, Error, Listener, Request, Response, Running, Server, Timeouts, Tls, WebSocket,
 };
 use rcgen::CertifiedKey;
 use rustls::{ClientConfig, RootCertStore};
@@ -48,8 +48,8 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     }
 }
 
-fn number(request: &Request, name: &str) -> Result<u64, Status> {
-    request.path(name)?.parse().map_err(|_| Status::BAD_REQUEST)
+fn number(request: &Request, name: &str) -> Result<u64, Error> {
+    request.param(name)
 }
 
 /// Reads the body, and says whose it was, how long, and whether it was as it must be.
@@ -67,7 +67,7 @@ fn upload(request: &mut Request) -> io::Result<String> {
     }
 }
 
-fn download(request: &mut Request) -> Result<Body, Status> {
+fn download(request: &mut Request) -> Result<Body, Error> {
     let (number, bytes) = (number(request, "number")?, number(request, "bytes")?);
     Ok(Body::from_sized_reader(Pattern::new(number), bytes))
 }
@@ -140,7 +140,7 @@ pub(crate) fn start(length: Duration) -> (Running, Address) {
     };
     let running = Server::new()
         .get("/echo/{number}", |request: &mut Request| {
-            request.path("number").map(str::to_owned)
+            request.param::<String>("number")
         })
         .post("/upload/{number}", upload)
         .get("/download/{number}/{bytes}", download)

@@ -6,7 +6,7 @@
 //! * Is the path in the cache of names? `openat2` with `RESOLVE_CACHED` says so; `O_PATH` keeps the
 //!   file itself from being opened.
 //! * Is the file on a local file system, whose inodes are in memory while they are in use? On
-//!   others (NFS, FUSE, …) the kernel asks somebody else about them. `statx` names the device; the
+//!   others (NFS, FUSE, …) the kernel asks a server about them. `statx` names the device; the
 //!   device's traits were found out before, on the pool.
 //!
 //! If both answers are yes, the carrier makes the call itself. In the worst case, the kernel drops
@@ -19,9 +19,9 @@ use libc::mode_t;
 use pirn_rt::blocking::pool;
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sys::{self, call};
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
-/// Returns the type of the file that a path leads to, if it is at hand. `flags` are those of
+/// Returns the type of the file that a path leads to, if it is at hand. `flags`: the flags of
 /// `openat` that say how to follow the path.
 ///
 /// # Safety
@@ -46,7 +46,8 @@ pub(crate) unsafe fn path_at_hand(dir: c_int, path: *const c_char, flags: c_int)
     }
     .ok()? as c_int;
     let mode = file_at_hand(fd);
-    // SAFETY: this code made it, and nobody else knows it: the table of descriptors was not told.
+    // SAFETY: this code made it, and no other code has its number: the table of descriptors was not
+    // told.
     let _ = unsafe { call!(libc::SYS_close, fd) };
     mode
 }
@@ -54,7 +55,9 @@ pub(crate) unsafe fn path_at_hand(dir: c_int, path: *const c_char, flags: c_int)
 /// Returns the file type of a descriptor, if all its metadata is at hand.
 pub(crate) fn file_at_hand(fd: c_int) -> Option<mode_t> {
     let statx = identify(fd)?;
-    is_local(fd, &statx).then_some(mode_t::from(statx.stx_mode) & libc::S_IFMT)
+    traits(fd, &statx)
+        .local
+        .then_some(mode_t::from(statx.stx_mode) & libc::S_IFMT)
 }
 
 /// Returns the file type of a descriptor, from memory: this never blocks.
@@ -81,8 +84,8 @@ fn identify(fd: c_int) -> Option<libc::statx> {
     }
 }
 
-/// Returns whether the contents of a descriptor's file may have to be fetched from a device: not
-/// those of a pipe or a socket, and not those of a file in memory, such as the files of `/proc`.
+/// Returns whether the contents of a descriptor's file may have to be fetched from a device. For a
+/// pipe, a socket and a file in memory, such as the files of `/proc`, they need not.
 pub(crate) fn is_on_device(fd: c_int) -> bool {
     let Some(statx) = identify(fd) else {
         return sys::is_file(fd); // The best answer without `statx`.
@@ -108,16 +111,11 @@ struct Traits {
 /// need not; nothing else goes wrong.
 static DEVICES: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
-/// Returns whether a file's metadata is in memory while it is in use.
-fn is_local(fd: c_int, statx: &libc::statx) -> bool {
-    traits(fd, statx).local
-}
-
 /// Returns the traits of the file system that a file is on.
 fn traits(fd: c_int, statx: &libc::statx) -> Traits {
     let number = u64::from(statx.stx_dev_major) << 32 | u64::from(statx.stx_dev_minor);
     let entry = &DEVICES[number as usize % DEVICES.len()];
-    // Relaxed: an entry is complete in itself.
+    // Relaxed: no other data.
     let known = entry.load(Ordering::Relaxed);
     if known >> 2 == number && known != 0 {
         return Traits {
@@ -125,7 +123,7 @@ fn traits(fd: c_int, statx: &libc::statx) -> Traits {
             in_memory: known & 2 != 0,
         };
     }
-    let traits = pool::bounded(Awaited::call(c"statfs"), || traits_of_file_system(fd));
+    let traits = pool::bounded(WaitReason::call(c"statfs"), || traits_of_file_system(fd));
     let (local, in_memory) = (u64::from(traits.local), u64::from(traits.in_memory));
     entry.store(number << 2 | in_memory << 1 | local, Ordering::Relaxed);
     traits

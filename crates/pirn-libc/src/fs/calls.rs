@@ -15,10 +15,10 @@ use crate::registry::interposed;
 use crate::{Path, cancel};
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::pool;
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 const HERE: c_int = libc::AT_FDCWD;
 
@@ -54,30 +54,23 @@ interposed! {
         fn fchownat(dir: c_int, path: Path, owner: uid_t, group: gid_t, flags: c_int) -> c_int
             = SYS_fchownat(dir, path, owner, group, flags);
         fn truncate(path: Path, length: off_t) -> c_int = SYS_truncate(path, length);
-        fn truncate64(path: Path, length: off_t) -> c_int = SYS_truncate(path, length);
         fn chdir(path: Path) -> c_int = SYS_chdir(path);
         fn fchdir(fd: c_int) -> c_int = SYS_fchdir(fd);
     }
 
     // Calls that only look. `struct stat` is the kernel's on this machine, in every version of
     // glibc.
-    Glance {
+    Cached {
         fn access(path: Path, mode: c_int) -> c_int = SYS_access(path, mode) if found(HERE, path, 0);
         fn readlink(path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
             = SYS_readlink(path, buffer, size) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
         fn readlinkat(dir: c_int, path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
             = SYS_readlinkat(dir, path, buffer, size) if found(dir, path, libc::AT_SYMLINK_NOFOLLOW);
         fn stat(path: Path, out: *mut libc::stat) -> c_int = SYS_stat(path, out) if found(HERE, path, 0);
-        fn stat64(path: Path, out: *mut libc::stat64) -> c_int = SYS_stat(path, out) if found(HERE, path, 0);
         fn lstat(path: Path, out: *mut libc::stat) -> c_int
             = SYS_lstat(path, out) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
-        fn lstat64(path: Path, out: *mut libc::stat64) -> c_int
-            = SYS_lstat(path, out) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
         fn fstat(fd: c_int, out: *mut libc::stat) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
-        fn fstat64(fd: c_int, out: *mut libc::stat64) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
         fn fstatat(dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int
-            = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
-        fn fstatat64(dir: c_int, path: Path, out: *mut libc::stat64, flags: c_int) -> c_int
             = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);
         /// `std::fs::metadata` calls this.
         fn statx(dir: c_int, path: Path, flags: c_int, mask: c_uint, out: *mut libc::statx) -> c_int
@@ -87,13 +80,9 @@ interposed! {
     // Open files and file systems.
     Pool {
         fn statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
-        fn statfs64(path: Path, out: *mut libc::statfs64) -> c_int = SYS_statfs(path, out);
-        fn __statfs(path: Path, out: *mut libc::statfs) -> c_int = SYS_statfs(path, out);
         fn fstatfs(fd: c_int, out: *mut libc::statfs) -> c_int = SYS_fstatfs(fd, out);
-        fn fstatfs64(fd: c_int, out: *mut libc::statfs64) -> c_int = SYS_fstatfs(fd, out);
         fn syncfs(fd: c_int) -> c_int = SYS_syncfs(fd);
         fn ftruncate(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
-        fn ftruncate64(fd: c_int, length: off_t) -> c_int = SYS_ftruncate(fd, length);
         fn fchmod(fd: c_int, mode: mode_t) -> c_int = SYS_fchmod(fd, mode);
         fn fchown(fd: c_int, owner: uid_t, group: gid_t) -> c_int = SYS_fchown(fd, owner, group);
         fn readahead(fd: c_int, offset: off_t, length: size_t) -> ssize_t = SYS_readahead(fd, offset, length);
@@ -114,8 +103,6 @@ interposed! {
             = at_a_point(c"fallocate", libc::SYS_fallocate, args([
                 fd as usize, mode as usize, offset as usize, length as usize,
             ]));
-        fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int
-            = fallocate(fd, mode, offset, length);
     }
 
     // Extended attributes.
@@ -144,7 +131,6 @@ interposed! {
     Pool {
         fn faccessat(dir: c_int, path: Path, mode: c_int, flags: c_int) -> c_int;
         fn euidaccess(path: Path, mode: c_int) -> c_int;
-        fn eaccess(path: Path, mode: c_int) -> c_int;
         fn fchmodat(dir: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int;
         fn lchmod(path: Path, mode: mode_t) -> c_int;
         fn remove(path: Path) -> c_int;
@@ -156,17 +142,11 @@ interposed! {
         fn futimes(fd: c_int, times: *const timeval) -> c_int;
         fn futimesat(dir: c_int, path: Path, times: *const timeval) -> c_int;
         fn statvfs(path: Path, out: *mut libc::statvfs) -> c_int;
-        fn statvfs64(path: Path, out: *mut libc::statvfs64) -> c_int;
         fn fstatvfs(fd: c_int, out: *mut libc::statvfs) -> c_int;
-        fn fstatvfs64(fd: c_int, out: *mut libc::statvfs64) -> c_int;
         /// Returns an error number.
         fn posix_fallocate(fd: c_int, offset: off_t, length: off_t) -> c_int;
         /// Returns an error number.
-        fn posix_fallocate64(fd: c_int, offset: off_t, length: off_t) -> c_int;
-        /// Returns an error number.
         fn posix_fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
-        /// Returns an error number.
-        fn posix_fadvise64(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
         fn canonicalize_file_name(path: Path) -> *mut c_char;
         /// A fortified program calls this for `realpath`.
         fn __realpath_chk(path: Path, resolved: *mut c_char, size: size_t) -> *mut c_char;
@@ -177,21 +157,27 @@ interposed! {
     }
 
     // Programs built against glibc before 2.33 call these in place of the `stat`s and `mknod`s.
-    // `version` is that of the structure; on this machine there has been only one, and glibc only
-    // checks it.
+    // `version` is the structure's. This machine has had one, and glibc only checks it.
     Pool {
         fn __xmknod(version: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
         fn __xmknodat(version: c_int, dir: c_int, path: Path, mode: mode_t, device: *mut dev_t) -> c_int;
         fn __xstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;
-        fn __xstat64(version: c_int, path: Path, out: *mut libc::stat64) -> c_int;
         fn __lxstat(version: c_int, path: Path, out: *mut libc::stat) -> c_int;
-        fn __lxstat64(version: c_int, path: Path, out: *mut libc::stat64) -> c_int;
         fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int;
-        fn __fxstat64(version: c_int, fd: c_int, out: *mut libc::stat64) -> c_int;
         fn __fxstatat(version: c_int, dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int;
-        fn __fxstatat64(version: c_int, dir: c_int, path: Path, out: *mut libc::stat64, flags: c_int) -> c_int;
     }
-    Pool by hand { sync, realpath }
+    Pool as { fn sync() -> () = { bounded_call(c"sync", libc::SYS_sync, [0; 6]); }; }
+    Pool by hand { realpath }
+
+    // On this machine the structures and offsets of both names are the same.
+    Pool alias {
+        truncate64 = truncate, ftruncate64 = ftruncate, statfs64 = statfs, __statfs = statfs,
+        fstatfs64 = fstatfs, fallocate64 = fallocate, posix_fallocate64 = posix_fallocate,
+        posix_fadvise64 = posix_fadvise, statvfs64 = statvfs, fstatvfs64 = fstatvfs,
+        eaccess = euidaccess, __xstat64 = __xstat, __lxstat64 = __lxstat, __fxstat64 = __fxstat,
+        __fxstatat64 = __fxstatat,
+    }
+    Cached alias { stat64 = stat, lstat64 = lstat, fstat64 = fstat, fstatat64 = fstatat }
 }
 
 /// Makes a call as [`bounded_call`] does, as a cancellation point.
@@ -203,7 +189,7 @@ unsafe fn at_a_point(name: &'static CStr, number: c_long, args: [usize; 6]) -> c
     unsafe { cancel::own_point(move || bounded_call(name, number, args) as c_int) }
 }
 
-/// Returns whether the file that this path leads to is at hand. `flags` are those of `fstatat`.
+/// Returns whether the file that this path leads to is at hand. `flags` as for `fstatat`.
 ///
 /// # Safety
 /// As for `fstatat(2)`.
@@ -224,27 +210,12 @@ unsafe fn found(dir: c_int, path: Path, flags: c_int) -> bool {
     }
 }
 
-/// `sync`.
-#[unsafe(no_mangle)]
-pub extern "C" fn sync() {
-    // SAFETY: no arguments.
-    unsafe { bounded_call(c"sync", libc::SYS_sync, [0; 6]) };
-}
-
-/// `realpath`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
+#[libc_fn]
+pub unsafe fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
     if resolved.is_null() {
         // This does the same, and exists in one version only: `realpath`'s first could not
         // allocate.
-        // SAFETY: the caller's contract.
-        return unsafe { canonicalize_file_name(path) };
+        return canonicalize_file_name(path);
     }
-    // SAFETY: the caller's contract.
-    pool::bounded(Awaited::call(c"realpath"), || unsafe {
-        real!(fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char)
-    })
+    pool::bounded(WaitReason::call(c"realpath"), || libcs!())
 }

@@ -4,15 +4,19 @@
 //! A `DIR` is opaque to programs, so Pirn has streams of its own: the kernel fills a buffer, on the
 //! pool, and `readdir` hands out entries from it, which costs nothing. The kernel's records are
 //! `struct dirent`s already.
+//!
+//! The program's functions that choose and order the entries of `scandir` must run on the program's
+//! thread. So libc's `scandir` cannot run on the pool as a whole; ours reads a stream.
 
-use crate::forward::{args, bounded_call};
+use crate::Path;
 use crate::fs::open::open_at;
 use crate::registry::interposed;
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
-use libc::{DIR, dirent, dirent64, off_t, size_t, ssize_t};
+use libc::{DIR, dirent64, off_t, size_t, ssize_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::poison::locked;
-use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::sys::{self, Errno, SysResult, call};
 use std::sync::Mutex;
 
 interposed! {
@@ -20,18 +24,44 @@ interposed! {
         cannot "exchange a `DIR` with code that calls libc's functions past the linker";
 
     Pool by hand {
-        opendir,
-        readdir: "only for one entry in some thousand", readdir64, readdir_r, readdir64_r,
-        getdents64,
+        readdir: "only for one entry in some thousand", readdir_r,
     }
-    Own by hand { fdopendir, closedir, rewinddir, seekdir, telldir, dirfd }
+    // `struct dirent` and `dirent64` are the same on this machine.
+    Pool as {
+        fn opendir(path: Path) -> *mut DIR
+            = or_null(open_at(libc::AT_FDCWD, path, OPEN, 0).map(|fd| Directory::create(fd as c_int)));
+        fn scandir(path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
+            = scandirat(libc::AT_FDCWD, path, list, filter, compare);
+        fn scandirat(at: c_int, path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
+            = sys::to_c(scan(at, path, list, filter, compare)) as c_int;
+    }
+    Pool alias {
+        readdir64 = readdir, readdir64_r = readdir_r, scandir64 = scandir, scandirat64 = scandirat,
+    }
+    Pool {
+        fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t) -> ssize_t
+            = SYS_getdents64(fd, buffer, size);
+    }
+    Own as {
+        fn fdopendir(fd: c_int) -> *mut DIR
+            = or_null(check_directory(fd).map(|()| Directory::create(fd)));
+        fn rewinddir(dir: *mut DIR) -> () = Directory::of(dir).seek(0);
+        fn seekdir(dir: *mut DIR, position: c_long) -> () = Directory::of(dir).seek(position);
+        fn telldir(dir: *mut DIR) -> c_long = Directory::of(dir).with(|records| records.position);
+        fn dirfd(dir: *mut DIR) -> c_int = Directory::of(dir).fd;
+    }
+    Own by hand { closedir }
 }
+
+type FoundEntries = *mut *mut *mut dirent64;
+type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
+type Compare = Option<unsafe extern "C" fn(*mut *const dirent64, *mut *const dirent64) -> c_int>;
 
 /// As in glibc: enough for about a thousand entries per call.
 const WORDS: usize = 4096;
 
 /// The target of a `DIR *`.
-pub(crate) struct Directory {
+struct Directory {
     fd: c_int,
     /// Threads may share a stream, which POSIX leaves open and glibc allows. This is `std`'s mutex,
     /// because a thread waits for the kernel while it holds the lock: threads that wait for it
@@ -51,7 +81,7 @@ struct Records {
 
 impl Directory {
     /// Makes a stream that owns the descriptor.
-    pub(crate) fn create(fd: c_int) -> *mut DIR {
+    fn create(fd: c_int) -> *mut DIR {
         let records = Records {
             buffer: vec![0; WORDS].into(),
             next: 0,
@@ -67,7 +97,7 @@ impl Directory {
 
     /// # Safety
     /// `dir` came from [`create`](Self::create) and has not been closed.
-    pub(crate) unsafe fn of<'a>(dir: *mut DIR) -> &'a Directory {
+    unsafe fn of<'a>(dir: *mut DIR) -> &'a Directory {
         // SAFETY: the caller's contract.
         unsafe { &*dir.cast::<Directory>() }
     }
@@ -78,7 +108,7 @@ impl Directory {
     }
 
     /// Returns the next entry, which stays valid until the following call; null at the end.
-    pub(crate) fn next(&self) -> Result<*mut dirent64, Errno> {
+    fn next(&self) -> Result<*mut dirent64, Errno> {
         self.with(|records| {
             if records.next == records.end && !records.fill(self.fd)? {
                 return Ok(ptr::null_mut());
@@ -86,7 +116,8 @@ impl Directory {
             // SAFETY: the kernel has put a record there, aligned to eight bytes.
             let entry =
                 unsafe { records.buffer.as_mut_ptr().byte_add(records.next) }.cast::<dirent64>();
-            // SAFETY: as above. Field by field: the record may end before the structure does.
+            // SAFETY: the kernel has put a record there, aligned to eight bytes. Field by field:
+            // the record may end before the structure does.
             unsafe {
                 records.next += usize::from((*entry).d_reclen);
                 records.position = (*entry).d_off;
@@ -112,7 +143,7 @@ impl Records {
         // SAFETY: the buffer is writable for its size.
         let read = unsafe { getdents64(fd, buffer.cast(), size) };
         let failure = Errno(sys::errno());
-        sys::set_errno(Errno(errno)); // The end of a directory is no error.
+        sys::set_errno(Errno(errno)); // The end of a directory is not an error.
         self.next = 0;
         self.end = read.max(0) as usize;
         match read {
@@ -120,22 +151,6 @@ impl Records {
             -1 if failure != Errno(libc::ENOENT) => Err(failure),
             _ => Ok(self.end > 0),
         }
-    }
-}
-
-/// `getdents64`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn getdents64(fd: c_int, buffer: *mut c_void, size: size_t) -> ssize_t {
-    // SAFETY: the caller's contract.
-    unsafe {
-        bounded_call(
-            c"getdents64",
-            libc::SYS_getdents64,
-            args([fd as usize, buffer as usize, size]),
-        )
     }
 }
 
@@ -147,26 +162,7 @@ fn or_null<T>(result: Result<*mut T, Errno>) -> *mut T {
 }
 
 /// The flags with which directories are opened.
-pub(crate) const OPEN: c_int =
-    libc::O_RDONLY | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_CLOEXEC;
-
-/// `opendir`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn opendir(path: *const c_char) -> *mut DIR {
-    // SAFETY: the caller's contract.
-    or_null(
-        unsafe { open_at(libc::AT_FDCWD, path, OPEN, 0) }.map(|fd| Directory::create(fd as c_int)),
-    )
-}
-
-/// `fdopendir`.
-#[unsafe(no_mangle)]
-pub extern "C" fn fdopendir(fd: c_int) -> *mut DIR {
-    or_null(check_directory(fd).map(|()| Directory::create(fd)))
-}
+const OPEN: c_int = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
 fn check_directory(fd: c_int) -> Result<(), Errno> {
     let flags = sys::status_flags(fd)?;
@@ -179,12 +175,8 @@ fn check_directory(fd: c_int) -> Result<(), Errno> {
     Ok(())
 }
 
-/// `closedir`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
+#[libc_fn]
+pub unsafe fn closedir(dir: *mut DIR) -> c_int {
     if dir.is_null() {
         return sys::to_c(Err(Errno(libc::EINVAL))) as c_int;
     }
@@ -194,50 +186,14 @@ pub unsafe extern "C" fn closedir(dir: *mut DIR) -> c_int {
     unsafe { libc::close(stream.fd) }
 }
 
-/// `readdir`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn readdir(dir: *mut DIR) -> *mut dirent {
-    // SAFETY: the caller's contract.
-    or_null(unsafe { Directory::of(dir) }.next()).cast()
+#[libc_fn]
+pub unsafe fn readdir(dir: *mut DIR) -> *mut dirent64 {
+    or_null(Directory::of(dir).next())
 }
 
-/// `readdir64`: what `std::fs::read_dir` calls.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn readdir64(dir: *mut DIR) -> *mut dirent64 {
-    // SAFETY: the caller's contract.
-    or_null(unsafe { Directory::of(dir) }.next())
-}
-
-/// `readdir_r`. Returns an error number.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn readdir_r(
-    dir: *mut DIR,
-    entry: *mut dirent,
-    result: *mut *mut dirent,
-) -> c_int {
-    // SAFETY: the caller's contract; the two structures are one on this machine.
-    unsafe { readdir64_r(dir, entry.cast(), result.cast()) }
-}
-
-/// `readdir64_r`. Returns an error number.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn readdir64_r(
-    dir: *mut DIR,
-    entry: *mut dirent64,
-    result: *mut *mut dirent64,
-) -> c_int {
+/// Returns an error number.
+#[libc_fn]
+pub unsafe fn readdir_r(dir: *mut DIR, entry: *mut dirent64, result: *mut *mut dirent64) -> c_int {
     // SAFETY: the caller's contract; a record is copied as long as it is, into a structure that is
     // longer.
     unsafe {
@@ -257,42 +213,95 @@ pub unsafe extern "C" fn readdir64_r(
     }
 }
 
-/// `rewinddir`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rewinddir(dir: *mut DIR) {
-    // SAFETY: the caller's contract.
-    unsafe { Directory::of(dir) }.seek(0);
+/// Closes a stream at the end of a block.
+struct Opened(*mut DIR);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: it is open, and closed only here.
+        unsafe { closedir(self.0) };
+    }
 }
 
-/// `seekdir`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn seekdir(dir: *mut DIR, position: c_long) {
-    // SAFETY: the caller's contract.
-    unsafe { Directory::of(dir) }.seek(position);
+/// Entries allocated with `malloc`, as their receiver expects.
+struct Entries(Vec<*mut dirent64>);
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        for &entry in &self.0 {
+            // SAFETY: from `malloc`, and not passed on.
+            unsafe { libc::free(entry.cast()) };
+        }
+    }
 }
 
-/// `telldir`.
+/// Returns a copy of `bytes` bytes, allocated with `malloc`.
 ///
 /// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn telldir(dir: *mut DIR) -> c_long {
-    // SAFETY: the caller's contract.
-    unsafe { Directory::of(dir) }.with(|records| records.position)
+/// `source` has `bytes` bytes.
+unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
+    // SAFETY: the caller's source has that many bytes, and so has the copy.
+    unsafe {
+        let copy = libc::malloc(bytes.max(1)).cast::<T>();
+        if copy.is_null() {
+            return Err(Errno(libc::ENOMEM));
+        }
+        ptr::copy_nonoverlapping(source.cast::<u8>(), copy.cast::<u8>(), bytes);
+        Ok(copy)
+    }
 }
 
-/// `dirfd`.
+/// Returns the entries that `filter` accepts.
 ///
 /// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dirfd(dir: *mut DIR) -> c_int {
+/// As for `scandirat(3)`.
+unsafe fn collect(at: c_int, path: Path, filter: Filter) -> Result<Entries, Errno> {
     // SAFETY: the caller's contract.
-    unsafe { Directory::of(dir) }.fd
+    let dir = Opened(Directory::create(
+        unsafe { open_at(at, path, OPEN, 0) }? as c_int
+    ));
+    // SAFETY: open until the end of this function.
+    let stream = unsafe { Directory::of(dir.0) };
+    let mut entries = Entries(Vec::new());
+    loop {
+        let record = stream.next()?;
+        if record.is_null() {
+            return Ok(entries);
+        }
+        // SAFETY: the program's function, and a record as long as it says.
+        unsafe {
+            if filter.is_none_or(|wants| wants(record) != 0) {
+                entries
+                    .0
+                    .push(copied(record, usize::from((*record).d_reclen))?);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for `scandirat(3)`.
+unsafe fn scan(
+    at: c_int,
+    path: Path,
+    list: FoundEntries,
+    filter: Filter,
+    compare: Compare,
+) -> SysResult {
+    // SAFETY: the caller's contract.
+    let mut entries = unsafe { collect(at, path, filter) }?;
+    let (start, count) = (entries.0.as_mut_ptr(), entries.0.len());
+    if let Some(compare) = compare {
+        type Comparison = unsafe extern "C" fn(*const c_void, *const c_void) -> c_int;
+        // SAFETY: `qsort` calls it with pointers to elements, which is what it takes.
+        unsafe {
+            let order =
+                core::mem::transmute::<unsafe extern "C" fn(_, _) -> _, Comparison>(compare);
+            libc::qsort(start.cast(), count, size_of::<*mut dirent64>(), Some(order));
+        }
+    }
+    // SAFETY: the array, and the caller's pointer.
+    unsafe { *list = copied(start, count * size_of::<*mut dirent64>())? };
+    entries.0.clear(); // The caller owns them now.
+    Ok(count)
 }

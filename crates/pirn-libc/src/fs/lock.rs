@@ -12,12 +12,12 @@ use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_short};
 use libc::off_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::retry::Retry;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 
 interposed! {
     family "Locks on files" for Scaling,
@@ -25,9 +25,7 @@ interposed! {
             back, and every 1 to 20 ms, since other processes give back locks as well";
 
     Parks by hand { flock, lockf }
-    Parks as {
-        fn lockf64(fd: c_int, command: c_int, length: off_t) -> c_int = lockf(fd, command, length);
-    }
+    Parks alias { lockf64 = lockf }
 }
 
 /// The threads that wait for any lock.
@@ -39,8 +37,8 @@ pub(crate) fn lock_released() {
     CONTENDERS.chance();
 }
 
-/// Takes a lock as if `try_lock` blocked. Called on a virtual thread. One that can be cancelled
-/// hears an interrupt.
+/// Takes a lock as if `try_lock` blocked. Called on a virtual thread. An interrupt ends the
+/// wait of one that can be cancelled.
 pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> SysResult {
     let attempt = || match try_lock() {
         Err(Errno(libc::EACCES)) => Err(Errno(libc::EAGAIN)),
@@ -48,17 +46,16 @@ pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> Sys
     };
     match attempt() {
         Err(Errno(libc::EAGAIN)) => {
-            let lock = Awaited::descriptor(Kind::FileLock, fd);
-            let hearing = cancel::may_be_cancelled().then_some(Hearing::Futex);
-            CONTENDERS.until(lock, Deadline::NEVER, hearing, attempt)
+            let lock = WaitReason::descriptor(Kind::FileLock, fd);
+            let interruptible = cancel::interruptible();
+            CONTENDERS.until(lock, Deadline::NEVER, interruptible, attempt)
         }
         result => result,
     }
 }
 
-/// `flock`.
-#[unsafe(no_mangle)]
-pub extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
+#[libc_fn]
+pub fn flock(fd: c_int, operation: c_int) -> c_int {
     // SAFETY: no pointers.
     let kernel = |operation: c_int| unsafe { call!(libc::SYS_flock, fd, operation) };
     let waits = operation & (libc::LOCK_NB | libc::LOCK_UN) == 0;
@@ -73,9 +70,8 @@ pub extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `lockf`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
+#[libc_fn]
+pub fn lockf(fd: c_int, command: c_int, length: off_t) -> c_int {
     match command {
         // SAFETY: nothing to drop.
         libc::F_LOCK => unsafe { cancel::own_point(move || lock_part(fd, command, length)) },

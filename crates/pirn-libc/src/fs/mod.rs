@@ -3,7 +3,5 @@
 pub(crate) mod cached;
 pub(crate) mod calls;
 pub(crate) mod dir;
-mod fifo;
 pub(crate) mod lock;
 pub(crate) mod open;
-pub(crate) mod scan;

@@ -16,12 +16,13 @@ use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::fds::status_flags;
 use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 interposed! {
     family "Moving bytes inside the kernel" for Scaling;
@@ -44,9 +45,7 @@ interposed! {
         splice: "with a socket, on a platform thread of its own",
         tee, vmsplice,
     }
-    Parks as {
-        fn sendfile64(out: c_int, from: c_int, at: *mut off_t, n: size_t) -> ssize_t = sendfile(out, from, at, n);
-    }
+    Parks alias { sendfile64 = sendfile }
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
@@ -83,32 +82,17 @@ fn kind(fd: c_int) -> FileKind {
 /// Parks until a descriptor is ready. `EAGAIN`: it is not ready, and the program has made it
 /// non-blocking, or its time limit has passed.
 fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
-    let (events, limit) = match interest {
-        Interest::Read => (libc::POLLIN, libc::SO_RCVTIMEO),
-        Interest::Write => (libc::POLLOUT, libc::SO_SNDTIMEO),
+    let events = match interest {
+        Interest::Read => libc::POLLIN,
+        Interest::Write => libc::POLLOUT,
     };
-    readiness::blocking(
-        fd,
-        interest,
-        |entry| entry.deadline(fd, limit),
-        || if is_ready(fd, events) { Ok(0) } else { EAGAIN },
-    )
+    FdCall::new(fd, interest).run(|| if is_ready(fd, events) { Ok(0) } else { EAGAIN })
 }
 
-/// `sendfile`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile(
-    out: c_int,
-    from: c_int,
-    offset: *mut off_t,
-    count: size_t,
-) -> ssize_t {
-    // SAFETY: the caller's contract, here and below.
-    let kernel = |count| unsafe { call!(libc::SYS_sendfile, out, from, offset, count) };
-    let sent = || Awaited::call(c"sendfile");
+#[libc_fn]
+pub unsafe fn sendfile(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+    let kernel = |count| call!(libc::SYS_sendfile, out, from, offset, count);
+    let sent = || WaitReason::call(c"sendfile");
     let (source, sink) = (kind(from), kind(out));
     let ends = sink == FileKind::File || status_flags::is_nonblocking(out);
     sys::to_c(if virtual_thread().is_none() {
@@ -116,16 +100,15 @@ pub unsafe extern "C" fn sendfile(
     } else if ends {
         pool::bounded(sent(), || kernel(count))
     } else if sink == FileKind::Pipe {
-        // SAFETY: as above. To a pipe it is the same call.
-        let splice = |flags| unsafe {
+        // To a pipe it is the same call.
+        let splice = |flags| {
             let no_offset = 0;
             call!(libc::SYS_splice, from, offset, out, no_offset, count, flags)
         };
         moving(from, out, count, 0, splice)
     } else if source == FileKind::File && sink == FileKind::Socket {
         // Without bytes the kernel only looks at the arguments.
-        // SAFETY: as above.
-        kernel(0).and_then(|_| unsafe { copy(out, from, offset, count) })
+        kernel(0).and_then(|_| copy(out, from, offset, count))
     } else {
         pool::dedicated(sent(), || kernel(count))
     })
@@ -150,7 +133,7 @@ unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> Sy
         copy_chunk(out, from, start + done as off_t, chunk)
     });
     let end = start + result.unwrap_or(0) as off_t;
-    // SAFETY: as above.
+    // SAFETY: the caller's pointer, or null.
     match unsafe { offset.as_mut() } {
         Some(offset) => *offset = end,
         None => seek(end, libc::SEEK_SET).map(drop)?,
@@ -176,8 +159,8 @@ fn copy_chunk(out: c_int, from: c_int, at: off_t, chunk: &mut [u8]) -> SysResult
     unsafe { transfer::write_vectored(out, &part, 1) }
 }
 
-/// Moves up to `length` bytes from `from` to `to`, at least one of which is a pipe, by
-/// `operation(flags)`.
+/// Moves up to `length` bytes from `from` to `to` by `operation(flags)`. At least
+/// one of the two is a pipe.
 fn moving(
     from: c_int,
     to: c_int,
@@ -186,7 +169,7 @@ fn moving(
     operation: impl Fn(c_uint) -> SysResult,
 ) -> SysResult {
     let kinds = [kind(from), kind(to)];
-    // The kernel refuses what has no pipe.
+    // Without a pipe the kernel refuses the call.
     if virtual_thread().is_none() || length == 0 || !kinds.contains(&FileKind::Pipe) {
         return operation(flags);
     }
@@ -201,9 +184,9 @@ fn moving(
         }
         attempted = true;
         let result = if waits {
-            pool::dedicated(Awaited::call(c"splice"), once)
+            pool::dedicated(WaitReason::call(c"splice"), once)
         } else if kinds.contains(&FileKind::File) {
-            pool::bounded(Awaited::call(c"splice"), once)
+            pool::bounded(WaitReason::call(c"splice"), once)
         } else {
             once()
         };
@@ -218,12 +201,8 @@ fn moving(
     }
 }
 
-/// `splice`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn splice(
+#[libc_fn]
+pub unsafe fn splice(
     from: c_int,
     from_at: *mut off_t,
     to: c_int,
@@ -239,9 +218,8 @@ pub unsafe extern "C-unwind" fn splice(
     unsafe { cancel::own_point(move || sys::to_c(moving(from, to, length, flags, call))) }
 }
 
-/// `tee`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
+#[libc_fn]
+pub fn tee(from: c_int, to: c_int, length: size_t, flags: c_uint) -> ssize_t {
     // SAFETY: no pointers.
     let call = move |flags| unsafe { call!(libc::SYS_tee, from, to, length, flags) };
     let ours = move || match [from, to].map(kind) {
@@ -252,19 +230,10 @@ pub extern "C-unwind" fn tee(from: c_int, to: c_int, length: size_t, flags: c_ui
     unsafe { cancel::own_point(move || sys::to_c(ours())) }
 }
 
-/// `vmsplice`: into a pipe's writing end, or out of its reading end.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn vmsplice(
-    fd: c_int,
-    iov: *const iovec,
-    count: size_t,
-    flags: c_uint,
-) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let kernel = move |flags| unsafe { call!(libc::SYS_vmsplice, fd, iov, count, flags) };
+/// Into a pipe's writing end, or out of its reading end.
+#[libc_fn]
+pub unsafe fn vmsplice(fd: c_int, iov: *const iovec, count: size_t, flags: c_uint) -> ssize_t {
+    let kernel = move |flags| call!(libc::SYS_vmsplice, fd, iov, count, flags);
     // SAFETY: nothing to drop.
     unsafe { cancel::own_point(move || sys::to_c(mapping(fd, flags, kernel))) }
 }
@@ -280,10 +249,6 @@ fn mapping(fd: c_int, flags: c_uint, kernel: impl Fn(c_uint) -> SysResult) -> Sy
     } else {
         Interest::Write
     };
-    readiness::blocking(
-        fd,
-        interest,
-        |_| Deadline::NEVER,
-        || kernel(flags | libc::SPLICE_F_NONBLOCK),
-    )
+    let mut call = FdCall::new(fd, interest).until(Deadline::NEVER);
+    call.run(|| kernel(flags | libc::SPLICE_F_NONBLOCK))
 }

@@ -1,6 +1,6 @@
 //! `fcntl.h`, `sys/ioctl.h`: flags of descriptors, and duplicates made with `F_DUPFD`.
 //!
-//! All three functions are variadic in C; [`syscall`](crate::futex::syscall) explains
+//! All three functions are variadic in C; [`syscall`](crate::by_number::syscall) explains
 //! why their arguments may be declared here.
 
 use crate::fs::lock;
@@ -8,6 +8,7 @@ use crate::io::tty;
 use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_ulong};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::{self, status_flags};
 use pirn_rt::sys::{self, SysResult, call};
 
@@ -15,21 +16,15 @@ interposed! {
     family "Flags of descriptors" for Correctness;
 
     Parks by hand {
-        fcntl: "waits only with `F_SETLKW` and `F_OFD_SETLKW`, and does not notice deadlocks", fcntl64,
+        fcntl: "waits only with `F_SETLKW` and `F_OFD_SETLKW`, and does not notice deadlocks",
     }
-    Parks as {
-        fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int
-            = fcntl(fd, command, argument);
-    }
+    // Programs built against glibc 2.28 or later call `fcntl64`.
+    Parks alias { fcntl64 = fcntl, __fcntl = fcntl }
     Kernel by hand { ioctl: "blocks the carrier for as long as the device makes it wait" }
 }
 
-/// `fcntl`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+#[libc_fn]
+pub unsafe fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the caller's contract; nothing to drop.
     unsafe {
         let control = move || sys::to_c(control(fd, command, argument)) as c_int;
@@ -38,16 +33,6 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize
             _ => control(),
         }
     }
-}
-
-/// `fcntl64`, which programs built against glibc 2.28 or later call.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { fcntl(fd, command, argument) }
 }
 
 unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
@@ -91,19 +76,15 @@ fn note(fd: c_int, command: c_int, value: usize) {
     }
 }
 
-/// `ioctl`. `std` makes a socket non-blocking with `FIONBIO`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
-    // SAFETY: the caller's contract.
-    let kernel = |argument: usize| unsafe { call!(libc::SYS_ioctl, fd, request, argument) };
+/// `std` makes a socket non-blocking with `FIONBIO`.
+#[libc_fn]
+pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    let kernel = |argument: usize| call!(libc::SYS_ioctl, fd, request, argument);
     if tty::changes(request) {
         let call = || kernel(argument);
         return sys::to_c(tty::in_foreground(fd, libc::SIGTTOU, call)) as c_int;
     }
-    if request != libc::FIONBIO || !pirn_rt::runtime::is_started() {
+    if request != libc::FIONBIO || !pirn_rt::sched::runtime::is_started() {
         return sys::to_c(kernel(argument)) as c_int;
     }
     let on = match sys::fetch_u32(argument) {

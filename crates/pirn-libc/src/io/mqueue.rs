@@ -8,11 +8,10 @@ use crate::{Time, cancel, sync, virtual_thread};
 use core::ffi::{c_char, c_int, c_uint};
 use core::ptr;
 use libc::{mqd_t, size_t, ssize_t};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, pool};
+use pirn_rt::blocking::fds::readiness::{self, FdCall, Interest};
+use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "POSIX message queues" for Scaling;
@@ -59,11 +58,14 @@ unsafe fn wait(
         Err(Errno(libc::EAGAIN)) => Err(NONBLOCKING),
         result => result,
     };
-    match readiness::blocking(queue, interest, |_: &fds::Entry| deadline, attempt) {
+    let mut waiting = FdCall::new(queue, interest).until(deadline);
+    match waiting.run(attempt) {
         Err(NONBLOCKING) => Err(Errno(libc::EAGAIN)),
         Err(Errno(libc::EAGAIN)) if deadline.has_passed() => Err(Errno(libc::ETIMEDOUT)),
         // A descriptor that cannot be watched.
-        Err(Errno(libc::EAGAIN)) => pool::dedicated(Awaited::ready(queue, interest), || call(time)),
+        Err(Errno(libc::EAGAIN)) => {
+            pool::dedicated(readiness::wait_for(queue, interest), || call(time))
+        }
         result => result,
     }
 }

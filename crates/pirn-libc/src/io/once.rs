@@ -9,7 +9,7 @@ use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{Errno, SysResult, call, uninterrupted};
 
 /// A way to try a read or a write.
-struct Transfer {
+pub struct Transfer {
     /// The calls for a socket: one buffer, and several.
     one: c_long,
     several: c_long,
@@ -22,7 +22,7 @@ struct Transfer {
     events: i16,
 }
 
-const READ: Transfer = Transfer {
+pub const READ: Transfer = Transfer {
     one: libc::SYS_recvfrom,
     several: libc::SYS_recvmsg,
     flags: libc::MSG_DONTWAIT,
@@ -31,7 +31,8 @@ const READ: Transfer = Transfer {
     events: libc::POLLIN,
 };
 
-const WRITE: Transfer = Transfer {
+/// Without a signal.
+pub const WRITE: Transfer = Transfer {
     one: libc::SYS_sendto,
     several: libc::SYS_sendmsg,
     flags: libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
@@ -40,43 +41,6 @@ const WRITE: Transfer = Transfer {
     events: libc::POLLOUT,
 };
 
-/// Reads from a socket without waiting. `ENOTSOCK`: [`read_once`] does it.
-///
-/// # Safety
-/// The buffers are valid for writes.
-pub unsafe fn receive_once(fd: c_int, buffers: &[iovec]) -> SysResult {
-    // SAFETY: the caller's contract.
-    unsafe { READ.on_socket(fd, buffers) }
-}
-
-/// Writes to a socket without waiting, and without a signal. `ENOTSOCK`: [`write_once`] does it.
-///
-/// # Safety
-/// The buffers are valid for reads.
-pub unsafe fn send_once(fd: c_int, buffers: &[iovec]) -> SysResult {
-    // SAFETY: the caller's contract.
-    unsafe { WRITE.on_socket(fd, buffers) }
-}
-
-/// Reads from any descriptor without waiting for another party. A file may wait for its disk:
-/// then a virtual thread parks.
-///
-/// # Safety
-/// The buffers are valid for writes.
-pub unsafe fn read_once(fd: c_int, buffers: &[iovec]) -> SysResult {
-    // SAFETY: the caller's contract.
-    unsafe { READ.on_any(fd, buffers) }
-}
-
-/// Writes to any descriptor as [`read_once`] reads.
-///
-/// # Safety
-/// The buffers are valid for reads.
-pub unsafe fn write_once(fd: c_int, buffers: &[iovec]) -> SysResult {
-    // SAFETY: the caller's contract.
-    unsafe { WRITE.on_any(fd, buffers) }
-}
-
 /// Ends what this side writes to a socket.
 pub fn end_writing(fd: c_int) -> SysResult {
     // SAFETY: no pointers.
@@ -84,9 +48,12 @@ pub fn end_writing(fd: c_int) -> SysResult {
 }
 
 impl Transfer {
+    /// Reads from or writes to a socket without waiting. `ENOTSOCK`: [`on_any`](Self::on_any) does
+    /// it.
+    ///
     /// # Safety
-    /// The buffers are valid for the operation.
-    unsafe fn on_socket(&self, fd: c_int, buffers: &[iovec]) -> SysResult {
+    /// The buffers are valid for writes, or for reads.
+    pub unsafe fn on_socket(&self, fd: c_int, buffers: &[iovec]) -> SysResult {
         if let [buffer] = buffers {
             let (address, length) = (buffer.iov_base, buffer.iov_len);
             return uninterrupted(|| {
@@ -103,13 +70,16 @@ impl Transfer {
         uninterrupted(|| unsafe { call!(self.several, fd, message, self.flags) })
     }
 
+    /// Reads from or writes to any descriptor without waiting for another party. A file may wait
+    /// for its disk: then a virtual thread parks.
+    ///
     /// # Safety
-    /// The buffers are valid for the operation.
-    unsafe fn on_any(&self, fd: c_int, buffers: &[iovec]) -> SysResult {
+    /// The buffers are valid for writes, or for reads.
+    pub unsafe fn on_any(&self, fd: c_int, buffers: &[iovec]) -> SysResult {
         let (iov, count) = (buffers.as_ptr(), buffers.len() as c_int);
         // SAFETY: the caller's contract, here and below.
         let plain = || uninterrupted(|| unsafe { call!(self.plain, fd, iov, count) });
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         let result = match uninterrupted(|| unsafe { now(self.flagged, fd, iov, count, HERE) }) {
             Err(e) if is_unsupported(e) => unflagged(fd, self.events, plain),
             result => result,

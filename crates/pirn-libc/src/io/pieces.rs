@@ -6,19 +6,16 @@
 //! would raise `SIGPIPE`; so a further attempt is made only if there is something to transfer.
 
 use crate::io::transfer::{MOST, asked_of_all};
-use core::cell::Cell;
 use core::ffi::c_int;
 use core::mem;
-use core::ptr;
 use libc::{iovec, msghdr, sockaddr, socklen_t};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_rt::blocking::fds;
+use pirn_rt::blocking::fds::readiness::{self, FdCall, Interest, Restarts};
 use pirn_rt::blocking::fds::status_flags;
-use pirn_rt::blocking::fds::{self, Entry};
 use pirn_rt::blocking::retry::Retry;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_word::Interruptible;
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// `include/uapi/asm-generic/sockios.h`.
@@ -83,10 +80,12 @@ pub(crate) fn least_of_message(fd: c_int, message: *const msghdr, flags: c_int) 
     })
 }
 
-/// Receives into some buffers, as `recvfrom` or `read`, and waits for `least` bytes.
+/// Receives into some buffers, as `recvfrom` or `read`, and waits for `least` bytes. A null
+/// address: the program does not ask for the sender's.
 ///
 /// # Safety
 /// As for `recvfrom(2)`; the buffers can be read.
+#[cold]
 pub(crate) unsafe fn receive_from(
     fd: c_int,
     (iov, count): (*const iovec, usize),
@@ -111,21 +110,6 @@ pub(crate) unsafe fn receive_from(
     result
 }
 
-/// Does the same without flags, and does not ask for the sender's address.
-///
-/// # Safety
-/// The buffers can be read.
-#[cold]
-pub(crate) unsafe fn receive_plainly(
-    fd: c_int,
-    buffers: (*const iovec, usize),
-    least: usize,
-) -> SysResult {
-    let no_address = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: the caller's contract.
-    unsafe { receive_from(fd, buffers, 0, no_address, least) }
-}
-
 /// Receives a message from a stream, and waits for `least` bytes.
 ///
 /// # Safety
@@ -136,12 +120,12 @@ pub(crate) unsafe fn receive(
     flags: c_int,
     least: usize,
 ) -> SysResult {
-    let deadline = |entry: &Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
+    let mut call = FdCall::new(fd, Interest::Read);
     let unix = is_unix(fd);
     // SAFETY: the caller's contract.
     let original = unsafe { *message };
     let attempt = |done: usize| {
-        // SAFETY: as above. Parts of the caller's buffers.
+        // SAFETY: the caller's contract. Parts of the caller's buffers.
         unsafe {
             let mut rest = after(buffers(&original), done);
             let mut next = original;
@@ -160,19 +144,20 @@ pub(crate) unsafe fn receive(
         }
     };
     if flags & libc::MSG_PEEK != 0 {
-        let seen = Cell::new(0);
-        return readiness::seen_in_part(fd, Interest::Read, &seen, deadline, || {
-            seen.set(attempt(0)?);
-            const ENDS: i16 = libc::POLLRDHUP | libc::POLLPRI;
-            const ENDED: i16 = ENDS | libc::POLLHUP | libc::POLLERR;
-            match seen.get() {
-                1.. if seen.get() < least && sys::events_now(fd, ENDS) & ENDED == 0 => EAGAIN,
-                seen => Ok(seen),
+        const ENDS: i16 = libc::POLLRDHUP | libc::POLLPRI;
+        const ENDED: i16 = ENDS | libc::POLLHUP | libc::POLLERR;
+        let mut seen = call.run(|| attempt(0))?;
+        let _ = call.restarting(Restarts::Never).run(|| {
+            seen = attempt(0)?;
+            match (1..least).contains(&seen) && sys::events_now(fd, ENDS) & ENDED == 0 {
+                true => EAGAIN,
+                false => Ok(seen),
             }
         });
+        return Ok(seen);
     }
     let mut is_last = false;
-    readiness::in_pieces(fd, Interest::Read, 0..least, deadline, |done| {
+    call.in_pieces(0..least, |done| {
         if done > 0 && (is_last || !may_go_on(fd, unix)?) {
             return Ok(0);
         }
@@ -275,7 +260,7 @@ pub(crate) fn transfer_all(
     }
 }
 
-/// Sends the rest of some buffers, of which a stream has taken `sent` bytes, without control data,
+/// Sends what is left of some buffers after a stream has taken `sent` bytes, without control data,
 /// which went with the first byte. `limit` is the deadline if there has been a wait. Returns the
 /// number of bytes sent in all.
 ///
@@ -295,22 +280,30 @@ pub(crate) unsafe fn send_rest(
         return sent;
     }
     let attempt = |done| send_more(fd, after(all, done), flags);
-    let anew = |entry: &Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    let result = if is_unix(fd) {
+    let call = || FdCall::new(fd, Interest::Write).restarting(Restarts::Never);
+    if is_unix(fd) {
         // The kernel's time limit there is for each of its buffers.
-        let piece = |more| {
-            let before = sent + more;
-            let now = before..before + 1;
-            readiness::in_pieces(fd, Interest::Write, now, anew, attempt).map(|now| now - before)
-        };
-        let result = transfer_all(total - sent, piece).map(|more| sent + more);
+        let more = transfer_all(total - sent, |more| call().run(|| attempt(sent + more)));
         let _ = error_after_wait(fd); // The kernel takes it away.
-        result
+        sent + more.unwrap_or(0)
     } else {
-        let deadline = |entry: &Entry| limit.unwrap_or_else(|| anew(entry));
-        readiness::in_pieces(fd, Interest::Write, sent..total, deadline, attempt)
-    };
-    result.unwrap_or(sent)
+        let mut call = call();
+        call.deadline = limit;
+        call.in_pieces(sent..total, attempt).unwrap_or(sent)
+    }
+}
+
+/// Returns the attempts to send of a call: those after a wait begin with [`error_after_wait`].
+#[inline]
+pub(crate) fn sending(
+    fd: c_int,
+    mut attempt: impl FnMut() -> SysResult,
+) -> impl FnMut() -> SysResult {
+    let mut has_waited = false;
+    move || match mem::replace(&mut has_waited, true).then(|| error_after_wait(fd)) {
+        Some(Some(error)) => Err(error),
+        _ => attempt(),
+    }
 }
 
 /// Returns the error with which a send that has waited ends, if the peer of a Unix socket has
@@ -348,7 +341,7 @@ pub(crate) fn send_patiently(fd: c_int, attempt: impl Fn() -> SysResult) -> SysR
     if status_flags::is_nonblocking(fd) {
         return Err(Errno(libc::EAGAIN));
     }
-    let deadline = fds::deadline(fd, libc::SO_SNDTIMEO);
-    let room = Awaited::ready(fd, Interest::Write);
-    SENDERS.until(room, deadline, Some(Hearing::Always), attempt)
+    let deadline = fds::deadline(fd, Interest::Write);
+    let room = readiness::wait_for(fd, Interest::Write);
+    SENDERS.until(room, deadline, Interruptible::Always, attempt)
 }

@@ -3,38 +3,62 @@
 //! A virtual thread asks the kernel without waiting. If nothing is ready it becomes an observer of
 //! all the descriptors, and asks again when one of them has an event.
 
+use crate::forward::{checked, created};
 use crate::io::rw::{read, write};
 use crate::registry::interposed;
 use crate::signals::masks;
-use crate::{cancel, virtual_thread};
+use crate::virtual_thread;
 use core::ffi::c_int;
 use core::ptr;
-use libc::{epoll_event, nfds_t, pollfd, sigset_t, timespec};
-use pirn_rt::blocking::fds::readiness::{self, FdWaiter};
+use libc::{epoll_event, nfds_t, pollfd, sigset_t, size_t, timespec};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{self, FdWaiter, Interest};
 use pirn_rt::blocking::wait::{Outcome, Wait};
 use pirn_rt::blocking::{self, fds};
-use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::safepoint::{self, Ran};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::summons::{self, Ran};
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 
 interposed! {
     family "Waiting for descriptors" for Scaling;
 
-    Parks by hand { poll, ppoll, epoll_wait, epoll_pwait, epoll_pwait2 }
+    Parks by hand { poll, ppoll, epoll_pwait }
+    Parks alias { __poll = poll }
     Parks as {
-        fn __poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int
-            = poll(fds, count, timeout);
+        fn __poll_chk(fds: *mut pollfd, count: nfds_t, timeout: c_int, room: size_t) -> c_int
+            = checked(count as usize, room / POLLFD, || poll(fds, count, timeout));
+        fn __ppoll_chk(
+            fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t,
+            room: size_t,
+        ) -> c_int
+            = checked(count as usize, room / POLLFD, || ppoll(fds, count, timeout, mask));
         fn eventfd_read(fd: c_int, value: *mut u64) -> c_int
             = if read(fd, value.cast(), size_of::<u64>()) == 8 { 0 } else { -1 };
         fn eventfd_write(fd: c_int, value: u64) -> c_int
             = if write(fd, (&raw const value).cast(), size_of::<u64>()) == 8 { 0 } else { -1 };
     }
-    Kernel by hand { epoll_create, epoll_create1, eventfd, timerfd_create }
+    Parks as {
+        fn epoll_wait(epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int) -> c_int
+            = epoll_pwait(epoll, events, max, timeout, ptr::null());
+        fn epoll_pwait2(
+            epoll: c_int, events: *mut epoll_event, max: c_int, timeout: *const timespec,
+            mask: *const sigset_t,
+        ) -> c_int = sys::to_c(epoll_any(epoll, events, max, Err(timeout), mask)) as c_int;
+    }
+    Kernel as {
+        fn epoll_create(size: c_int) -> c_int = created(call!(libc::SYS_epoll_create, size));
+        fn epoll_create1(flags: c_int) -> c_int = created(call!(libc::SYS_epoll_create1, flags));
+        fn eventfd(value: u32, flags: c_int) -> c_int
+            = created(call!(libc::SYS_eventfd2, value, flags));
+        fn timerfd_create(clock: c_int, flags: c_int) -> c_int
+            = created(call!(libc::SYS_timerfd_create, clock, flags));
+    }
 }
+
+const POLLFD: usize = size_of::<pollfd>();
 
 const READ: i16 =
     libc::POLLIN | libc::POLLPRI | libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLRDHUP;
@@ -44,34 +68,38 @@ const WRITE: i16 = libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND;
 const BLIND_NAP_NS: u64 = 10_000_000;
 
 /// Repeats `ask`, which does not wait, until it reports something or the deadline has passed; in
-/// between parks until one of the descriptors has an event. `watched` lists the descriptors, each
-/// with whether to watch for reading and for writing. An interrupt is an error; a wait that hears
-/// each interrupt once fails with `EINTR`.
+/// between parks until one of the descriptors has an event. An interrupt is an error; a wait that
+/// each interrupt ends once fails with `EINTR`.
 pub(crate) fn wait_for_any(
-    watched: &[(c_int, bool, bool)],
+    mut watched: Vec<Watched>,
     deadline: Deadline,
-    hearing: Hearing,
+    interruptible: Interruptible,
     mut ask: impl FnMut() -> SysResult,
 ) -> SysResult {
     loop {
-        let before = Before::now(watched);
+        let seen = watched.iter_mut().map(Watched::look);
+        let blind = !seen.fold(true, |all, this| all & this);
         let result = ask()?;
         if result > 0 || deadline.has_passed() {
             return Ok(result);
         }
-        let until = match before.blind {
-            true => deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
-            false => deadline,
+        let reason = reason(&watched);
+        let (reason, until) = match blind {
+            true => (
+                reason.looking(),
+                deadline.min(Deadline::after_nanos(BLIND_NAP_NS)),
+            ),
+            false => (reason, deadline),
         };
-        match before.park_until_event(watched, until, hearing) {
+        match park_until_event(&watched, reason, until, interruptible) {
             Outcome::Interrupted => {
-                return Err(match hearing {
-                    Hearing::Always => blocking::INTERRUPTED,
+                return Err(match interruptible {
+                    Interruptible::Always => blocking::INTERRUPTED,
                     _ => Errno(libc::EINTR),
                 });
             }
             // Whatever SA_RESTART says.
-            Outcome::Summoned if summons::attend() != Ran::Nothing || awaits_a_signal() => {
+            Outcome::SafePoint if safepoint::run_pending() != Ran::Nothing || awaits_a_signal() => {
                 return Err(Errno(libc::EINTR));
             }
             _ => {}
@@ -84,87 +112,98 @@ fn awaits_a_signal() -> bool {
     vthread::current().is_some_and(|thread| thread.signals.any_awaited())
 }
 
-/// The state of the watched descriptors before the kernel is asked about them.
-struct Before {
-    entries: Vec<Option<&'static fds::Entry>>,
-    /// The number of events that each descriptor has had.
-    counts: Vec<[u32; 2]>,
-    /// Whether a descriptor could not be registered (too many watches, no memory). Its events will
-    /// not be reported, so the kernel must be asked again soon.
-    blind: bool,
+/// A descriptor that a thread watches.
+pub(crate) struct Watched {
+    fd: c_int,
+    /// Whether for reading, and whether for writing.
+    read: bool,
+    write: bool,
+    entry: Option<&'static fds::Entry>,
+    /// The number of events that it had before the kernel was asked about it.
+    counts: [u32; 2],
 }
 
-impl Before {
-    /// Registers all descriptors, and reads their event counts.
-    fn now(watched: &[(c_int, bool, bool)]) -> Before {
-        let entries: Vec<_> = watched.iter().map(|&(fd, ..)| fds::entry(fd)).collect();
-        // A descriptor that cannot be polled is always ready, or not open: the kernel reports both.
-        let blind = watched.iter().zip(&entries).any(|(&(fd, ..), entry)| {
-            let registered = entry.map(|e| e.register(fd));
-            !matches!(
-                registered,
-                Some(Ok(_) | Err(Errno(libc::EPERM | libc::EBADF)))
-            )
-        });
-        let counts = entries.iter();
-        let counts = counts
-            .map(|e| e.map_or([0; 2], |e| e.readiness.counts()))
-            .collect();
-        Before {
-            entries,
-            counts,
-            blind,
+impl Watched {
+    pub(crate) fn new(fd: c_int, read: bool, write: bool) -> Watched {
+        Watched {
+            fd,
+            read,
+            write,
+            entry: fds::entry(fd),
+            counts: [0; 2],
         }
     }
 
-    /// Returns what to say about the wait.
-    fn awaited(&self, watched: &[(c_int, bool, bool)]) -> Awaited {
-        let awaited = match *watched {
-            [(fd, true, false)] => Awaited::descriptor(Kind::Read, fd),
-            [(fd, false, true)] => Awaited::descriptor(Kind::Write, fd),
-            [] => Awaited::new(Kind::Sleep, 0),
-            _ => Awaited::new(Kind::Poll, watched.len() as u64),
+    /// Registers the descriptor, and reads its event counts. Returns `false` if it could not be
+    /// registered (too many watches, no memory). Its events will not be reported, so the kernel
+    /// must be asked again soon.
+    fn look(&mut self) -> bool {
+        let Some(entry) = self.entry else {
+            return false;
         };
-        match self.blind {
-            true => awaited.looking(),
-            false => awaited,
-        }
+        let registered = entry.register(self.fd);
+        self.counts = entry.readiness.counts();
+        // One that cannot be polled is always ready, or not open: the kernel reports both.
+        matches!(registered, Ok(_) | Err(Errno(libc::EPERM | libc::EBADF)))
     }
+}
 
-    /// Parks until one of the descriptors has had an event since [`now`](Self::now).
-    fn park_until_event(
-        &self,
-        watched: &[(c_int, bool, bool)],
-        until: Deadline,
-        hearing: Hearing,
-    ) -> Outcome {
-        // Allocate first: the allocator may take a lock, which is another wait.
-        let mut waiters = Vec::with_capacity(watched.len());
-        let wait = match Wait::interruptible(self.awaited(watched), hearing) {
-            Ok(wait) => wait,
-            Err(refused) => return refused,
-        };
-        let observer = |&(_, read, write): &_| FdWaiter::observer(&wait, read, write);
-        waiters.extend(watched.iter().map(observer));
-        let mut changed = false;
-        for ((entry, waiter), &counts) in self.entries.iter().zip(&waiters).zip(&self.counts) {
-            // SAFETY: the vector and the wait stay until `stop_observing` below.
-            changed |= entry.is_some_and(|e| !unsafe { readiness::observe(e, waiter, counts) });
-        }
-        // With an event already there, either this claim wins or that event's; `block` collects its
-        // wake.
-        if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
-            wakeup.perform();
-        }
-        let outcome = wait.block_until(until);
-        for (entry, waiter) in self.entries.iter().zip(&waiters) {
-            if let Some(entry) = entry {
-                // SAFETY: each observes one descriptor.
-                unsafe { entry.readiness.stop_observing(waiter) };
-            }
-        }
-        outcome
+/// Returns what dumps show of a wait.
+fn reason(watched: &[Watched]) -> WaitReason {
+    match watched {
+        &[
+            Watched {
+                fd, read, write, ..
+            },
+        ] if read != write => match read {
+            true => readiness::wait_for(fd, Interest::Read),
+            false => readiness::wait_for(fd, Interest::Write),
+        },
+        [] => WaitReason::new(Kind::Sleep, 0),
+        _ => WaitReason::new(Kind::Poll, watched.len() as u64),
     }
+}
+
+/// Parks until one of the descriptors has had an event since the [look](Watched::look) at it.
+fn park_until_event(
+    watched: &[Watched],
+    reason: WaitReason,
+    until: Deadline,
+    interruptible: Interruptible,
+) -> Outcome {
+    // Allocate first: the allocator may take a lock, which is another wait.
+    let mut waiters = Vec::with_capacity(watched.len());
+    let wait = match Wait::interruptible(reason, interruptible) {
+        Ok(wait) => wait,
+        Err(refused) => return refused,
+    };
+    waiters.extend(
+        watched
+            .iter()
+            .map(|it| FdWaiter::observer(&wait, it.read, it.write)),
+    );
+    let entries = || {
+        watched
+            .iter()
+            .zip(&waiters)
+            .filter_map(|(it, waiter)| Some((it.entry?, it.counts, waiter)))
+    };
+    let mut changed = false;
+    for (entry, counts, waiter) in entries() {
+        // SAFETY: the vector and the wait stay until `stop_observing` below.
+        changed |= !unsafe { readiness::observe(entry, waiter, counts) };
+    }
+    // With an event already there, either this claim wins or that event's; `block` collects its
+    // wake.
+    if changed && let Some(wakeup) = wait.claim(Outcome::Ready) {
+        wakeup.perform();
+    }
+    let outcome = wait.block_until(until);
+    for (entry, _, waiter) in entries() {
+        // SAFETY: each observes one descriptor.
+        unsafe { entry.readiness.stop_observing(waiter) };
+    }
+    outcome
 }
 
 unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) -> SysResult {
@@ -180,16 +219,13 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
         // SAFETY: the kernel has just accepted them.
         let all = unsafe { core::slice::from_raw_parts(fds, count as usize) };
         let wanted = |p: &pollfd| {
-            (
-                p.fd,
-                p.events & READ != 0 || p.events & WRITE == 0,
-                p.events & WRITE != 0,
-            )
+            let write = p.events & WRITE != 0;
+            Watched::new(p.fd, p.events & READ != 0 || !write, write)
         };
         all.iter().filter(|p| p.fd >= 0).map(wanted).collect()
     };
     // SAFETY: the caller's contract.
-    wait_for_any(&watched, deadline, Hearing::Always, || unsafe {
+    wait_for_any(watched, deadline, Interruptible::Always, || unsafe {
         sys::poll_now(fds, count)
     })
 }
@@ -199,27 +235,13 @@ fn milliseconds(timeout: c_int) -> Option<u64> {
     u64::try_from(timeout).ok().map(|t| t * 1_000_000)
 }
 
-/// `poll`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe {
-            if virtual_thread().is_none() {
-                call!(libc::SYS_poll, fds, count, timeout as isize)
-            } else {
-                poll_virtually(fds, count, milliseconds(timeout))
-            }
-        }) as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || real!(unwinding fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int);
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    sys::to_c(if virtual_thread().is_none() {
+        call!(libc::SYS_poll, fds, count, timeout as isize)
+    } else {
+        poll_virtually(fds, count, milliseconds(timeout))
+    }) as c_int
 }
 
 /// Parks the running virtual thread until a descriptor is readable.
@@ -256,33 +278,14 @@ unsafe fn ppoll_any(
     }
 }
 
-/// `ppoll`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn ppoll(
+#[libc_fn(point)]
+pub unsafe fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { ppoll_any(fds, count, timeout, mask) }) as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn ppoll(
-                    fds: *mut pollfd, count: nfds_t, timeout: *const timespec,
-                    mask: *const sigset_t
-                ) -> c_int
-            )
-        };
-        cancel::point(libcs, ours)
-    }
+    sys::to_c(ppoll_any(fds, count, timeout, mask)) as c_int
 }
 
 /// A timeout as given; the program's own pointer is kept for calls left to the kernel.
@@ -297,7 +300,7 @@ unsafe fn epoll_any(
 ) -> SysResult {
     // SAFETY: the caller's contract.
     let ask = |timeout: *const timespec| unsafe {
-        blocking::fds::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
+        pirn_rt::reactor::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = sys::timespec(0);
     let Some(thread) = virtual_thread() else {
@@ -315,7 +318,7 @@ unsafe fn epoll_any(
     let wait = |timeout| {
         // SAFETY: the caller's contract.
         let ask = || unsafe {
-            blocking::fds::epoll::wait_with_mask(epoll, events, max as usize, &none, ptr::null())
+            pirn_rt::reactor::epoll::wait_with_mask(epoll, events, max as usize, &none, ptr::null())
         };
         let first = ask()?;
         if first > 0 || timeout == Some(0) {
@@ -324,104 +327,25 @@ unsafe fn epoll_any(
         // An epoll descriptor is itself readable when it has events. An event loop would not expect
         // an error of another kind than `EINTR`, and has its own ways to end.
         let deadline = Deadline::after_timeout(timeout);
-        wait_for_any(&[(epoll, true, false)], deadline, Hearing::Sleep, ask)
+        let watched = vec![Watched::new(epoll, true, false)];
+        wait_for_any(watched, deadline, Interruptible::OnceInSleep, ask)
     };
     masks::waiting(thread, mask, timeout, wait)
 }
 
-/// `epoll_wait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn epoll_wait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    max: c_int,
-    timeout: c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { epoll_pwait(epoll, events, max, timeout, core::ptr::null()) }
-}
-
-/// `epoll_pwait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn epoll_pwait(
+#[libc_fn(point)]
+pub unsafe fn epoll_pwait(
     epoll: c_int,
     events: *mut epoll_event,
     max: c_int,
     timeout: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { epoll_any(epoll, events, max, Ok(milliseconds(timeout)), mask) })
-            as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn epoll_pwait(
-                    epoll: c_int, events: *mut epoll_event, max: c_int, timeout: c_int,
-                    mask: *const sigset_t
-                ) -> c_int
-            )
-        };
-        cancel::point(libcs, ours)
-    }
-}
-
-/// `epoll_pwait2`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn epoll_pwait2(
-    epoll: c_int,
-    events: *mut epoll_event,
-    max: c_int,
-    timeout: *const timespec,
-    mask: *const sigset_t,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { epoll_any(epoll, events, max, Err(timeout), mask) }) as c_int
-}
-
-/// `epoll_create1`: only noted.
-#[unsafe(no_mangle)]
-pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
-    // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_epoll_create1, flags) })
-}
-
-/// `epoll_create`: only noted.
-#[unsafe(no_mangle)]
-pub extern "C" fn epoll_create(size: c_int) -> c_int {
-    // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_epoll_create, size) })
-}
-
-/// `eventfd`: only noted.
-#[unsafe(no_mangle)]
-pub extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
-    // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_eventfd2, value, flags) })
-}
-
-/// `timerfd_create`: only noted.
-#[unsafe(no_mangle)]
-pub extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
-    // SAFETY: no pointers.
-    noted(unsafe { call!(libc::SYS_timerfd_create, clock, flags) })
-}
-
-fn noted(result: SysResult) -> c_int {
-    if let Ok(fd) = result {
-        fds::created(fd as c_int);
-    }
-    sys::to_c(result) as c_int
+    sys::to_c(epoll_any(
+        epoll,
+        events,
+        max,
+        Ok(milliseconds(timeout)),
+        mask,
+    )) as c_int
 }

@@ -1,17 +1,18 @@
 //! `unistd.h`: reading, writing, closing, pipes and duplicates.
 
 use crate::cancel;
+use crate::forward::checked;
 use crate::fs::cached::file_type;
 use crate::io::transfer;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 interposed! {
     family "Descriptors" for Correctness;
@@ -19,36 +20,27 @@ interposed! {
     Parks by hand { read, write }
     Kernel by hand {
         close: "virtual threads that wait for the descriptor wake with `EBADF`",
-        pipe, pipe2, dup, dup2, dup3, close_range, closefrom,
+        pipe2, dup, dup2, dup3, closefrom,
     }
 
     // glibc's own names for the same functions.
-    Parks as {
-        fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t
-            = read(fd, buffer, length);
-        fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t
-            = write(fd, buffer, length);
-    }
+    Parks alias { __read = read, __write = write }
     Kernel as {
-        fn __close(fd: c_int) -> c_int = close(fd);
-        fn __pipe(fds: *mut c_int) -> c_int = pipe(fds);
-        fn __dup2(fd: c_int, new: c_int) -> c_int = dup2(fd, new);
+        fn pipe(fds: *mut c_int) -> c_int = pipe2(fds, 0);
+        /// The descriptors of the runtime stay open.
+        fn close_range(first: u32, last: u32, flags: c_int) -> c_int
+            = sys::to_c(fds::close_range(first, last, flags)) as c_int;
+    }
+    Kernel alias { __close = close, __pipe = pipe, __dup2 = dup2 }
+    Parks as {
+        fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t
+            = checked(length, room, || read(fd, buffer, length));
     }
 }
 
-/// `read`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let ours = move || unsafe { read_here(fd, buffer, length) };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || real!(unwinding fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t);
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    read_here(fd, buffer, length)
 }
 
 /// Reads without asking for a cancellation. Not inlined: then the closure is, and the arguments
@@ -70,19 +62,9 @@ unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
     })
 }
 
-/// `write`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let ours = move || unsafe { write_here(fd, buffer, length) };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || real!(unwinding fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t);
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+    write_here(fd, buffer, length)
 }
 
 /// Writes without asking for a cancellation. Not inlined, as [`read_here`].
@@ -115,27 +97,26 @@ fn read_nothing(fd: c_int) -> SysResult {
     let kind = file_type(fd).unwrap_or(libc::S_IFREG);
     let waits = kind == libc::S_IFCHR || kind == 0; // 0: an `eventfd` or the like.
     match waits && !transfer::is_ready(fd, libc::POLLIN) {
-        true => pool::dedicated(Awaited::call(c"read"), plain),
+        true => pool::dedicated(WaitReason::call(c"read"), plain),
         false => plain(),
     }
 }
 
 /// Writes no bytes: on a datagram socket that sends an empty datagram, which `pwritev2` would not.
 fn write_nothing(fd: c_int) -> SysResult {
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_SNDTIMEO);
-    readiness::blocking(fd, Interest::Write, deadline, || {
+    FdCall::new(fd, Interest::Write).run(|| {
         // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
         match unsafe { call!(libc::SYS_sendto, fd, 0, 0, libc::MSG_DONTWAIT, 0, 0) } {
-            // SAFETY: the same.
+            // SAFETY: no bytes, so no pointers; for no bytes only a socket can block.
             Err(Errno(libc::ENOTSOCK)) => unsafe { call!(libc::SYS_write, fd, 0, 0) },
             result => result,
         }
     })
 }
 
-/// `close`: virtual threads that wait for the descriptor wake with `EBADF`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn close(fd: c_int) -> c_int {
+/// Virtual threads that wait for the descriptor wake with `EBADF`.
+#[libc_fn]
+pub fn close(fd: c_int) -> c_int {
     // SAFETY: nothing to drop.
     unsafe { cancel::beginning() };
     let result = fds::close(fd);
@@ -143,24 +124,9 @@ pub extern "C-unwind" fn close(fd: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `pipe`.
-///
-/// # Safety
-/// `fds` has room for two.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pipe(fds: *mut c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { pipe2(fds, 0) }
-}
-
-/// `pipe2`.
-///
-/// # Safety
-/// `fds` has room for two.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    let result = unsafe { call!(libc::SYS_pipe2, fds, flags) };
+#[libc_fn]
+pub unsafe fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
+    let result = call!(libc::SYS_pipe2, fds, flags);
     if result.is_ok() {
         for i in 0..2 {
             // SAFETY: the kernel has written two.
@@ -170,9 +136,8 @@ pub unsafe extern "C" fn pipe2(fds: *mut c_int, flags: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `dup`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dup(fd: c_int) -> c_int {
+#[libc_fn]
+pub fn dup(fd: c_int) -> c_int {
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_dup, fd) };
     if let Ok(new) = result {
@@ -181,9 +146,8 @@ pub extern "C" fn dup(fd: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `dup2`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+#[libc_fn]
+pub fn dup2(fd: c_int, new: c_int) -> c_int {
     if fd == new {
         // SAFETY: no pointers.
         return sys::to_c(unsafe { call!(libc::SYS_dup2, fd, new) }) as c_int;
@@ -191,9 +155,9 @@ pub extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
     dup3(fd, new, 0)
 }
 
-/// `dup3`: closes `new` first. `EBUSY`: `new` is a descriptor of the runtime.
-#[unsafe(no_mangle)]
-pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+/// Closes `new` first. `EBUSY`: `new` is a descriptor of the runtime.
+#[libc_fn]
+pub fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     if fds::is_ours(new) {
         return sys::to_c(Err(Errno(libc::EBUSY))) as c_int;
     }
@@ -208,19 +172,12 @@ pub extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// `close_range`: the descriptors of the runtime stay open.
-#[unsafe(no_mangle)]
-pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
-    sys::to_c(fds::close_range(first, last, flags)) as c_int
-}
-
-/// `closefrom`.
-#[unsafe(no_mangle)]
-pub extern "C" fn closefrom(first: c_int) {
-    if close_range(first.max(0) as u32, u32::MAX, 0) != 0 {
+#[libc_fn]
+pub fn closefrom(first: c_int) {
+    if fds::close_range(first.max(0) as u32, u32::MAX, 0).is_err() {
         // The kernel does not have the call. libc looks in `/proc`, and aborts if that is not
         // mounted.
         // SAFETY: no pointers.
-        unsafe { real!(fn closefrom(first: c_int) -> ()) };
+        unsafe { libcs!() };
     }
 }

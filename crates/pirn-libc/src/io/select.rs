@@ -1,26 +1,21 @@
 //! `sys/select.h`.
 
-use crate::io::poll::wait_for_any;
+use crate::io::poll::{Watched, wait_for_any};
 use crate::registry::interposed;
 use crate::signals::masks;
-use crate::{cancel, virtual_thread};
+use crate::virtual_thread;
 use core::ffi::c_int;
 use libc::{fd_set, sigset_t, timespec, timeval};
-use pirn_rt::glibc::symbols::real;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_word::Interruptible;
 
 interposed! {
     family "Waiting for descriptors, in sets" for Scaling;
 
     Parks by hand { select, pselect }
-    Parks as {
-        fn __select(
-            count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
-            timeout: *mut timeval,
-        ) -> c_int = select(count, read, write, except, timeout);
-    }
+    Parks alias { __select = select }
 }
 
 /// Bits per word of a set.
@@ -110,22 +105,17 @@ impl Sets {
         }
     }
 
-    /// Returns the descriptors asked for, each with whether to watch for reading and for writing.
-    fn watched(&self) -> Vec<(c_int, bool, bool)> {
+    /// Returns the descriptors asked for.
+    fn watched(&self) -> Vec<Watched> {
         let has = |set: &[u64], fd: usize| {
             set.get(fd / BITS)
                 .is_some_and(|word| word >> (fd % BITS) & 1 != 0)
         };
         let [read, write, except] = &self.asked;
         (0..self.count)
-            .map(|fd| {
-                (
-                    fd as c_int,
-                    has(read, fd) || has(except, fd),
-                    has(write, fd),
-                )
-            })
+            .map(|fd| (fd, has(read, fd) || has(except, fd), has(write, fd)))
             .filter(|&(_, read, write)| read || write)
+            .map(|(fd, read, write)| Watched::new(fd as c_int, read, write))
             .collect()
     }
 }
@@ -159,12 +149,12 @@ unsafe fn select_virtually(
     // SAFETY: the kernel has just accepted them.
     unsafe { sets.keep_seen() };
     let deadline = Deadline::after_timeout(timeout);
-    // SAFETY: as above.
+    // SAFETY: the kernel has just accepted them.
     let ask = || unsafe { sets.ask() };
-    let result = wait_for_any(&sets.watched(), deadline, Hearing::Always, ask);
+    let result = wait_for_any(sets.watched(), deadline, Interruptible::Always, ask);
     if result.is_err() {
         // The sets as the program has left them.
-        // SAFETY: as above.
+        // SAFETY: the kernel has just accepted them.
         unsafe { sets.store(&sets.asked) };
     }
     result
@@ -185,58 +175,34 @@ fn fetch_timeout(address: *const timeval) -> Result<Option<u64>, Errno> {
     ))
 }
 
-/// `select`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn select(
+#[libc_fn(point)]
+pub unsafe fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
     except: *mut fd_set,
     timeout: *mut timeval,
 ) -> c_int {
-    let ours = move || {
-        if virtual_thread().is_none() {
-            // SAFETY: the caller's contract.
-            let result = unsafe { call!(libc::SYS_select, count, read, write, except, timeout) };
-            return sys::to_c(result) as c_int;
-        }
-        let start = sys::now();
-        sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
-            // SAFETY: the caller's contract.
-            let result = unsafe { select_virtually(count, [read, write, except], nanos) };
-            if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
-                let tv_sec = (left / 1_000_000_000) as i64;
-                let tv_usec = (left % 1_000_000_000 / 1000) as i64;
-                // Linux stores the time left.
-                // SAFETY: the caller's; it was read before.
-                unsafe { *timeout = timeval { tv_sec, tv_usec } };
-            }
-            result
-        })) as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn select(
-                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
-                    timeout: *mut timeval
-                ) -> c_int
-            )
-        };
-        cancel::point(libcs, ours)
+    if virtual_thread().is_none() {
+        let result = call!(libc::SYS_select, count, read, write, except, timeout);
+        return sys::to_c(result) as c_int;
     }
+    let start = sys::now();
+    sys::to_c(fetch_timeout(timeout).and_then(|nanos| {
+        let result = select_virtually(count, [read, write, except], nanos);
+        if let Some(left) = nanos.map(|n| n.saturating_sub(sys::now() - start)) {
+            let tv_sec = (left / 1_000_000_000) as i64;
+            let tv_usec = (left % 1_000_000_000 / 1000) as i64;
+            // Linux stores the time left.
+            // SAFETY: the caller's; it was read before.
+            unsafe { *timeout = timeval { tv_sec, tv_usec } };
+        }
+        result
+    })) as c_int
 }
 
-/// `pselect`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pselect(
+#[libc_fn(point)]
+pub unsafe fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -244,45 +210,30 @@ pub unsafe extern "C-unwind" fn pselect(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe {
-            if let Some(thread) = virtual_thread() {
-                sys::fetch_timeout(timeout).and_then(|nanos| {
-                    let sets = [read, write, except];
-                    let wait = |nanos| select_virtually(count, sets, nanos);
-                    masks::waiting(thread, mask, nanos, wait)
-                })
-            } else {
-                // As in ppoll: the kernel writes the time left, which libc hides. The mask comes
-                // with its size.
-                let mut copy = timeout.as_ref().copied();
-                let timeout = copy
-                    .as_mut()
-                    .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
-                let mask = [mask as usize, 8];
-                call!(
-                    libc::SYS_pselect6,
-                    count,
-                    read,
-                    write,
-                    except,
-                    timeout,
-                    mask.as_ptr()
-                )
-            }
-        }) as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn pselect(
-                    count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
-                    timeout: *const timespec, mask: *const sigset_t
-                ) -> c_int
+    sys::to_c({
+        if let Some(thread) = virtual_thread() {
+            sys::fetch_timeout(timeout).and_then(|nanos| {
+                let sets = [read, write, except];
+                let wait = |nanos| select_virtually(count, sets, nanos);
+                masks::waiting(thread, mask, nanos, wait)
+            })
+        } else {
+            // As in ppoll: the kernel writes the time left, which libc hides. The mask comes
+            // with its size.
+            let mut copy = timeout.as_ref().copied();
+            let timeout = copy
+                .as_mut()
+                .map_or(core::ptr::null_mut(), |t| t as *mut timespec);
+            let mask = [mask as usize, 8];
+            call!(
+                libc::SYS_pselect6,
+                count,
+                read,
+                write,
+                except,
+                timeout,
+                mask.as_ptr()
             )
-        };
-        cancel::point(libcs, ours)
-    }
+        }
+    }) as c_int
 }

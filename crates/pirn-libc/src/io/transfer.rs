@@ -8,52 +8,69 @@
 //! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
 //!   a pool thread.
 
+use crate::forward::{checked, dedicated_call};
 use crate::fs::cached::is_on_device;
 use crate::io::pieces::{self, after, transfer_all};
 use crate::io::tty;
 use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
-use core::cell::Cell;
 use core::ffi::{c_int, c_long, c_void};
-use libc::{iovec, off_t, size_t, ssize_t};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
+use core::ptr;
+use libc::{aiocb, iovec, off_t, sigevent, size_t, ssize_t, timespec};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 const READ: [c_long; 3] = [libc::SYS_pread64, libc::SYS_preadv2, libc::SYS_preadv];
 const WRITE: [c_long; 3] = [libc::SYS_pwrite64, libc::SYS_pwritev2, libc::SYS_pwritev];
 const READV: [c_long; 2] = [libc::SYS_preadv, libc::SYS_preadv2];
 const WRITEV: [c_long; 2] = [libc::SYS_pwritev, libc::SYS_pwritev2];
 
+type Requests = *const *mut aiocb;
+
 interposed! {
-    family "Reading and writing in several buffers and at offsets" for Scaling;
+    family "Reading and writing in several buffers, at offsets, with flags, by requests" for Scaling,
+        cannot "park with flags: calls that may wait run on a platform thread of their own, on files on the pool";
 
     Parks by hand { readv, writev }
-    Glance as {
+    Cached as {
         fn pread(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
-            = positioned(READ, fd, buffer, length, offset);
-        fn pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
-            = positioned(READ, fd, buffer, length, offset);
-        fn __pread64(fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t) -> ssize_t
             = positioned(READ, fd, buffer, length, offset);
         fn pwrite(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
             = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
-        fn pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
-            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
-        fn __pwrite64(fd: c_int, buffer: *const c_void, length: size_t, offset: off_t) -> ssize_t
-            = positioned(WRITE, fd, buffer.cast_mut(), length, offset);
         fn preadv(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
-            = positioned_vectored(READV, fd, iov, count, offset);
-        fn preadv64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
             = positioned_vectored(READV, fd, iov, count, offset);
         fn pwritev(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
             = positioned_vectored(WRITEV, fd, iov, count, offset);
-        fn pwritev64(fd: c_int, iov: *const iovec, count: c_int, offset: off_t) -> ssize_t
-            = positioned_vectored(WRITEV, fd, iov, count, offset);
+        fn __pread_chk(
+            fd: c_int, buffer: *mut c_void, length: size_t, offset: off_t, room: size_t,
+        ) -> ssize_t = checked(length, room, || pread(fd, buffer, length, offset));
     }
+    Cached alias {
+        pread64 = pread, __pread64 = pread, __pread64_chk = __pread_chk, preadv64 = preadv,
+        pwrite64 = pwrite, __pwrite64 = pwrite, pwritev64 = pwritev,
+    }
+    Parks as {
+        fn preadv2(fd: c_int, iov: *const iovec, count: c_int, offset: off_t, flags: c_int)
+            -> ssize_t = flagged(libc::SYS_preadv2, fd, iov, count, offset, flags);
+        fn pwritev2(fd: c_int, iov: *const iovec, count: c_int, offset: off_t, flags: c_int)
+            -> ssize_t = flagged(libc::SYS_pwritev2, fd, iov, count, offset, flags);
+    }
+    Parks alias { preadv64v2 = preadv2, pwritev64v2 = pwritev2 }
+    // libc's own threads perform the requests.
+    Dedicated as {
+        fn aio_suspend(requests: Requests, count: c_int, timeout: *const timespec) -> c_int
+            = cancel::own_point(move || dedicated_call(c"aio_suspend", || libcs!()));
+        fn lio_listio(mode: c_int, requests: Requests, count: c_int, event: *mut sigevent) -> c_int
+            = match mode {
+                libc::LIO_WAIT => dedicated_call(c"lio_listio", || libcs!()),
+                _ => libcs!(),
+            };
+    }
+    Dedicated alias { aio_suspend64 = aio_suspend, lio_listio64 = lio_listio }
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
@@ -148,7 +165,7 @@ unsafe fn read_wanted(
     if virtual_thread().is_none() {
         return plain();
     }
-    // SAFETY: as above.
+    // SAFETY: the caller's contract.
     let now = || unsafe { now(libc::SYS_preadv2, fd, iov, count, HERE) };
     let whole = Parts { fd, iov, count };
     let attempt = || match now() {
@@ -159,15 +176,17 @@ unsafe fn read_wanted(
         EAGAIN if fds::is_shut(fd) => plain(), // It will not wait, and says so only to this call.
         result => result,
     };
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
     let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
-    let low_water = || match pieces::least(fd, 0, &asked) {
-        0 | 1 => None,
-        // SAFETY: as above; the buffers have been read.
-        least => Some(unsafe { pieces::receive_plainly(fd, (iov, count as usize), least) }),
-    };
-    match readiness::reading(fd, wanted, deadline, attempt, low_water) {
-        // SAFETY: as above.
+    let mut call = FdCall::new(fd, Interest::Read);
+    if call.has_low_water()
+        && let least @ 2.. = pieces::least(fd, 0, &asked)
+    {
+        let no_address = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the caller's contract; the buffers have been read.
+        return unsafe { pieces::receive_from(fd, (iov, count as usize), 0, no_address, least) };
+    }
+    match call.read(wanted, attempt) {
+        // SAFETY: the kernel has accepted the buffers.
         Err(tty::TERMINAL) => unsafe { tty::read(fd, iov, count) },
         Err(Errno(libc::EPERM)) if fds::may_be_file(fd) => {
             pool::bounded(on_file(libc::SYS_readv), plain)
@@ -204,8 +223,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Finishes a call of which `done` bytes are done, from `offset` or [`HERE`]. `calls` are the
-    /// call that takes flags, and the plain one, for the rest.
+    /// Finishes a call that has transferred `done` bytes, from `offset` or [`HERE`]. `calls` are
+    /// the call that takes flags, and the plain one, for the rest.
     ///
     /// If two threads read at a shared position, one may so get bytes from the other's range.
     ///
@@ -218,7 +237,7 @@ impl Parts {
         if done == 0 || done >= total || !fds::may_be_file(self.fd) {
             return Ok(done);
         }
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         unsafe { self.finish_file(done, total, offset, calls) }
     }
 
@@ -242,7 +261,7 @@ impl Parts {
             let (iov, count) = (rest.as_ptr(), rest.len() as c_int);
             // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
             match unsafe { now(flagged, self.fd, iov, count, at) } {
-                // SAFETY: as above.
+                // SAFETY: parts of the caller's buffers. 0 bytes here mean the end of the file.
                 Err(_) => pool::bounded(on_file(plain), || unsafe {
                     call!(plain, self.fd, iov, count, at, 0)
                 }),
@@ -252,7 +271,7 @@ impl Parts {
         Ok(done + rest.unwrap_or(0))
     }
 
-    /// Writes the rest of some buffers of which `done` bytes are written. `limit` is the deadline,
+    /// Writes the rest of some buffers after their first `done` bytes. `limit` is the deadline,
     /// if there has been a wait. Returns the number of bytes written in all.
     ///
     /// # Safety
@@ -263,17 +282,17 @@ impl Parts {
         // SAFETY: the caller's contract.
         let all = unsafe { core::slice::from_raw_parts(iov, count as usize) };
         if pieces::family(fd).is_some() {
-            // SAFETY: as above.
+            // SAFETY: the caller's contract.
             return unsafe { pieces::send_rest(fd, all, done, 0, limit) };
         }
         if fds::may_be_file(fd) {
             let calls = [libc::SYS_pwritev2, libc::SYS_writev];
-            // SAFETY: as above.
+            // SAFETY: the caller's contract.
             let rest = unsafe { self.finish_file(done, total, HERE, calls) };
             return rest.unwrap_or(done);
         }
-        let never = |_: &fds::Entry| Deadline::NEVER;
-        let more = readiness::in_pieces(fd, Interest::Write, done..total, never, |done| {
+        let call = FdCall::new(fd, Interest::Write).until(Deadline::NEVER);
+        let more = call.in_pieces(done..total, |done| {
             let rest = after(all, done);
             // SAFETY: parts of the caller's buffers.
             unsafe { write_now(fd, rest.as_ptr(), rest.len() as c_int) }
@@ -306,40 +325,27 @@ pub(crate) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) 
         return unsafe { call!(libc::SYS_writev, fd, iov, count) };
     }
     // The kernel sees the buffers first and checks their addresses.
-    let limit = Cell::new(None);
+    let mut call = FdCall::new(fd, Interest::Write);
     // SAFETY: the caller's contract.
-    let done = unsafe { write_some(fd, iov, count, &limit)? };
+    let done = unsafe { write_some(&mut call, fd, iov, count)? };
     let whole = Parts { fd, iov, count };
     // SAFETY: the kernel has accepted the buffers.
     match unsafe { whole.total() } {
         total if done == 0 || done >= total => Ok(done),
-        // SAFETY: as above.
-        total => Ok(unsafe { whole.write_rest(done, total, limit.get()) }),
+        // SAFETY: the kernel has accepted the buffers.
+        total => Ok(unsafe { whole.write_rest(done, total, call.deadline) }),
     }
 }
 
-/// Makes one write, as soon as it can be done. If it waits, `limit` gets its deadline.
-unsafe fn write_some(
-    fd: c_int,
-    iov: *const iovec,
-    count: c_int,
-    limit: &Cell<Option<Deadline>>,
-) -> SysResult {
-    let attempt = || match limit.get().and_then(|_| pieces::error_after_wait(fd)) {
+/// Makes one write, as soon as it can be done.
+unsafe fn write_some(call: &mut FdCall, fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: the caller's contract.
+    let attempt = pieces::sending(fd, || unsafe { write_now(fd, iov, count) });
+    match call.run(attempt) {
         // SAFETY: the caller's contract.
-        None => unsafe { write_now(fd, iov, count) },
-        Some(error) => Err(error),
-    };
-    let deadline = |entry: &fds::Entry| {
-        let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
-        limit.set(Some(deadline));
-        deadline
-    };
-    match readiness::blocking(fd, Interest::Write, deadline, attempt) {
-        // SAFETY: as above.
         Err(tty::TERMINAL) => unsafe { tty::write(fd, iov, count) },
         Err(Errno(libc::EPERM | libc::EAGAIN)) if fds::may_be_file(fd) => {
-            // SAFETY: as above.
+            // SAFETY: the caller's contract.
             pool::bounded(on_file(libc::SYS_writev), || unsafe {
                 call!(libc::SYS_writev, fd, iov, count)
             })
@@ -362,8 +368,8 @@ unsafe fn write_now(fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
 }
 
 /// Returns the wait for this system call, which is made on a file by another thread.
-pub(super) fn on_file(number: c_long) -> Awaited {
-    Awaited::call(match number {
+pub(super) fn on_file(number: c_long) -> WaitReason {
+    WaitReason::call(match number {
         libc::SYS_readv => c"read",
         libc::SYS_writev => c"write",
         libc::SYS_preadv | libc::SYS_preadv2 => c"pread",
@@ -408,25 +414,18 @@ unsafe fn positioned(
     length: size_t,
     offset: off_t,
 ) -> ssize_t {
-    // SAFETY: the caller's contract.
-    unsafe { cancel::beginning() };
     let iov = iovec {
         iov_base: buffer,
         iov_len: length,
     };
-    let whole = Parts {
-        fd,
-        iov: &raw const iov,
-        count: 1,
-    };
     // SAFETY: the caller's contract.
-    sys::to_c(unsafe {
-        if virtual_thread().is_none() {
-            call!(plain, fd, buffer, length, offset)
-        } else {
-            at_offset(whole, offset, [flagged, vectored])
+    unsafe {
+        if virtual_thread().is_some() {
+            return positioned_vectored([vectored, flagged], fd, &raw const iov, 1, offset);
         }
-    })
+        cancel::beginning();
+        sys::to_c(call!(plain, fd, buffer, length, offset))
+    }
 }
 
 /// Performs `preadv` or `pwritev` in the same way.
@@ -441,49 +440,52 @@ unsafe fn positioned_vectored(
     offset: off_t,
 ) -> ssize_t {
     // SAFETY: the caller's contract.
-    unsafe { cancel::beginning() };
-    // SAFETY: as above.
-    sys::to_c(unsafe {
-        if virtual_thread().is_none() {
-            call!(plain, fd, iov, count, offset, 0)
-        } else {
-            at_offset(Parts { fd, iov, count }, offset, [flagged, plain])
+    unsafe {
+        cancel::beginning();
+        sys::to_c(match virtual_thread() {
+            None => call!(plain, fd, iov, count, offset, 0),
+            Some(_) => at_offset(Parts { fd, iov, count }, offset, [flagged, plain]),
+        })
+    }
+}
+
+/// Performs `preadv2` or `pwritev2`. Without flags they are `preadv` and `pwritev`; with the offset
+/// -1 they are `readv` and `writev`.
+///
+/// # Safety
+/// As for `preadv2(2)`, and [`cancel::point`].
+unsafe fn flagged(
+    number: c_long,
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    let reads = number == libc::SYS_preadv2;
+    let name = if reads { c"preadv2" } else { c"pwritev2" };
+    // SAFETY: the caller's contract, here and below.
+    let kernel = || unsafe { call!(number, fd, iov, count, offset, 0, flags) };
+    // SAFETY: the caller's contract.
+    unsafe {
+        match (reads, flags, offset) {
+            (true, 0, -1) => readv(fd, iov, count),
+            (true, 0, _) => preadv(fd, iov, count, offset),
+            (false, 0, -1) => writev(fd, iov, count),
+            (false, 0, _) => pwritev(fd, iov, count, offset),
+            _ if flags & libc::RWF_NOWAIT != 0 => sys::to_c(kernel()),
+            _ if fds::may_be_file(fd) => sys::to_c(pool::bounded(WaitReason::call(name), kernel)),
+            _ => sys::to_c(pool::dedicated(WaitReason::call(name), kernel)),
         }
-    })
-}
-
-/// `readv`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { read_vectored(fd, iov, count) })
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs =
-            || real!(unwinding fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
-        cancel::point(libcs, ours)
     }
 }
 
-/// `writev`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { write_vectored(fd, iov, count) })
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs =
-            || real!(unwinding fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t);
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    sys::to_c(read_vectored(fd, iov, count))
+}
+
+#[libc_fn(point)]
+pub unsafe fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    sys::to_c(write_vectored(fd, iov, count))
 }

@@ -1,4 +1,4 @@
-//! Reading from and writing to terminals, which have no flag for "do not wait".
+//! `termios.h`; and reading from and writing to terminals, which have no flag for "do not wait".
 //!
 //! `poll` says when there is something to read or room to write. That is not enough:
 //! * a raw terminal's read ends by `VMIN` and `VTIME`, perhaps without a byte;
@@ -8,21 +8,47 @@
 //! * in a background process the kernel sends `SIGTTIN` or `SIGTTOU`, unless the thread that makes
 //!   the call blocks that, as carriers do. A platform thread makes it as the virtual one would.
 
+use crate::cancel;
+use crate::forward::{dedicated_call, from_c};
 use crate::io::pieces::after;
 use crate::io::transfer::{asked_of_all, is_ready};
+use crate::registry::interposed;
 use crate::virtual_thread;
 use core::cell::Cell;
 use core::ffi::c_int;
 use libc::{iovec, termios};
-use pirn_rt::blocking::fds::readiness::{self, Interest};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{self, FdCall, Interest, Restarts};
 use pirn_rt::blocking::fds::status_flags;
 use pirn_rt::blocking::pool;
 use pirn_rt::blocking::retry::Retry;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
 use pirn_rt::vthread::signals;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::WaitReason;
+use pirn_rt::vthread::wait_word::Interruptible;
+
+interposed! {
+    family "Terminals" for Scaling;
+
+    Dedicated as {
+        fn tcdrain(fd: c_int) -> c_int
+            = cancel::own_point(move || dedicated_call(c"tcdrain", || libcs!()));
+    }
+    Dedicated { fn tcsendbreak(fd: c_int, duration: c_int) -> c_int; }
+    Dedicated by hand { tcsetattr: "unless it is to act at once" }
+}
+
+#[libc_fn]
+pub unsafe fn tcsetattr(fd: c_int, when: c_int, settings: *const termios) -> c_int {
+    match when {
+        libc::TCSANOW => {
+            let set = || from_c(libcs!());
+            sys::to_c(in_foreground(fd, libc::SIGTTOU, set)) as c_int
+        }
+        _ => dedicated_call(c"tcsetattr", || libcs!()),
+    }
+}
 
 /// The result of an attempt to read or write without waiting, if the descriptor is a terminal.
 pub(super) const TERMINAL: Errno = Errno(libc::ENOTTY);
@@ -80,7 +106,7 @@ pub(super) fn in_foreground(
         return call();
     }
     let blocked = signals::mask() & signals::bit(signal) != 0;
-    pool::dedicated(Awaited::call(c"ioctl"), || {
+    pool::dedicated(WaitReason::call(c"ioctl"), || {
         if !blocked {
             sys::unblock_signal(signal);
         }
@@ -144,7 +170,8 @@ fn blocking(
 ) -> SysResult {
     let waited = Cell::new(false);
     let attempt = || unless_cut(fd, &waited, attempt());
-    readiness::restarting(|_| true, Awaited::ready, fd, interest, |_| limit, attempt)
+    let call = FdCall::new(fd, interest).until(limit);
+    call.restarting(Restarts::Always).run(attempt)
 }
 
 /// Returns the result of an attempt, or the error of one that has waited for a pseudo-terminal
@@ -200,8 +227,8 @@ fn read_raw(fd: c_int, all: &[iovec], wanted: usize, min: usize, time: u64) -> S
                 let ended = done.get() >= least || available(fd) == 0 && is_hung_up(fd);
                 if ended { Ok(done.get()) } else { EAGAIN }
             };
-            let wait = Awaited::ready(fd, Interest::Read);
-            let result = READERS.until(wait, never, Some(Hearing::Always), all_of_them);
+            let wait = readiness::wait_for(fd, Interest::Read);
+            let result = READERS.until(wait, never, Interruptible::Always, all_of_them);
             result.or_else(|error| match done.get() {
                 0 => Err(error),
                 done => Ok(done),
@@ -210,9 +237,9 @@ fn read_raw(fd: c_int, all: &[iovec], wanted: usize, min: usize, time: u64) -> S
         _ => {
             let mut done = blocking(fd, Interest::Read, never, || some(0))?;
             while done > 0 && done < least {
-                let more = done..done + 1;
-                match readiness::in_pieces(fd, Interest::Read, more, |_| limit(), some) {
-                    Ok(now) if now > done => done = now,
+                let call = FdCall::new(fd, Interest::Read).until(limit());
+                match call.restarting(Restarts::Never).run(|| some(done)) {
+                    Ok(more @ 1..) => done += more,
                     _ => break,
                 }
             }
@@ -268,7 +295,7 @@ pub(super) unsafe fn write(fd: c_int, iov: *const iovec, count: c_int) -> SysRes
         }
     });
     match ready {
-        Err(TERMINAL) => pool::dedicated(Awaited::call(c"write"), plain),
+        Err(TERMINAL) => pool::dedicated(WaitReason::call(c"write"), plain),
         result => result,
     }
 }
@@ -288,7 +315,7 @@ pub(super) fn read_once(fd: c_int, buffers: &[iovec]) -> SysResult {
     unsafe { call!(libc::SYS_readv, fd, part.as_ptr(), part.len()) }
 }
 
-/// Writes what has room for sure, without waiting, for tasks of async code.
+/// Writes as much as certainly has room, without waiting, for tasks of async code.
 #[cfg(feature = "async-io")]
 pub(super) fn write_once(fd: c_int, buffers: &[iovec]) -> SysResult {
     if !is_ready(fd, libc::POLLOUT) {

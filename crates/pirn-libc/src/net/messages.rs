@@ -14,42 +14,18 @@ use pirn_rt::time::Deadline;
 interposed! {
     family "Several messages at once" for Scaling;
 
-    Parks by hand { recvmmsg, sendmmsg }
-}
-
-/// `recvmmsg`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmmsg(
-    fd: c_int,
-    messages: *mut mmsghdr,
-    count: c_uint,
-    flags: c_int,
-    timeout: *mut timespec,
-) -> c_int {
-    let messages = Messages { messages, count };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe { cancel::own_point(|| messages.receive_any(fd, flags, timeout)) }
-}
-
-/// `sendmmsg`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendmmsg(
-    fd: c_int,
-    messages: *mut mmsghdr,
-    count: c_uint,
-    flags: c_int,
-) -> c_int {
-    // The kernel's limit too.
-    let count = count.min(libc::UIO_MAXIOV as c_uint);
-    let messages = Messages { messages, count };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe { cancel::own_point(move || messages.send_any(fd, flags)) }
+    Parks as {
+        fn recvmmsg(
+            fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec,
+        ) -> c_int = cancel::own_point(move || {
+            Messages { messages, count }.receive_any(fd, flags, timeout)
+        });
+        fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int
+            = cancel::own_point(move || {
+                let count = count.min(libc::UIO_MAXIOV as c_uint); // The kernel's limit too.
+                Messages { messages, count }.send_any(fd, flags)
+            });
+    }
 }
 
 /// The caller's messages.
@@ -59,7 +35,8 @@ struct Messages {
     count: c_uint,
 }
 
-/// The methods have the contract of the interposed functions. `done` messages are done.
+/// The methods have the contract of the interposed functions. `done` of the messages are
+/// transferred.
 impl Messages {
     fn get(self, index: usize) -> *mut mmsghdr {
         self.messages.wrapping_add(index)
@@ -140,18 +117,19 @@ impl Messages {
         let more = |done: usize| {
             done < self.count as usize
                 && !until.has_passed()
-                // SAFETY: as above. Urgent data end the call.
+                // SAFETY: the kernel has read it; the attempt has subtracted the time that it took.
+                // Urgent data end the call.
                 && unsafe { (*self.get(done - 1)).msg_hdr.msg_flags } & libc::MSG_OOB == 0
         };
         while done > 0 && more(done) {
-            // SAFETY: as above.
+            // SAFETY: the kernel has read it; the attempt has subtracted the time that it took.
             match unsafe { self.receive_some(fd, done, flags, ptr::null_mut()) } {
                 Ok(count) => done += count,
                 Err(_) => break,
             }
         }
         if !timeout.is_null() {
-            // SAFETY: as above.
+            // SAFETY: the kernel has read it; the attempt has subtracted the time that it took.
             unsafe { *timeout = sys::timespec(until.left()) };
         }
         Ok(done)
@@ -196,7 +174,7 @@ impl Messages {
             };
         }
         receive(fd, flags, done > 0, |flags| {
-            // SAFETY: as above.
+            // SAFETY: the caller's contract.
             unsafe { self.receive(fd, done, flags, timeout) }
         })
     }
@@ -207,12 +185,13 @@ impl Messages {
         while done < self.count as usize {
             // SAFETY: the caller's contract, here and below.
             let result = match unsafe { self.send(fd, done, flags | libc::MSG_DONTWAIT) } {
-                // SAFETY: as above; this many are sent, the last of them perhaps in part.
+                // SAFETY: the caller's contract; this many are sent, the last of them perhaps in
+                // part.
                 Ok(count) => match unsafe { self.finish(fd, done + count - 1, flags) } {
                     true => Ok(count),
                     false => return Ok(done + count),
                 },
-                // SAFETY: as above.
+                // SAFETY: the caller's contract.
                 Err(Errno(libc::EAGAIN)) => match unsafe { self.send_one(fd, done, flags) } {
                     Ok(false) => return Ok(done + 1),
                     result => result.map(usize::from),

@@ -1,6 +1,5 @@
 //! Sockets, and the names of hosts.
 
-mod accept;
 mod connect;
 pub(crate) mod messages;
 pub(crate) mod netdb;

@@ -12,8 +12,7 @@ use libc::{
     socklen_t, spwd, timespec, uid_t,
 };
 use pirn_rt::blocking::pool;
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 interposed! {
     family "Names of hosts, services, users, groups" for Scaling,
@@ -102,14 +101,11 @@ interposed! {
     }
     Pool as {
         fn gethostbyname(name: Text) -> *mut hostent
-            = with_h_errno(c"gethostbyname", || real!(fn gethostbyname(name: Text) -> *mut hostent));
+            = with_h_errno(c"gethostbyname", || libcs!());
         fn gethostbyname2(name: Text, family: c_int) -> *mut hostent
-            = with_h_errno(c"gethostbyname2", || real!(fn gethostbyname2(name: Text, family: c_int) -> *mut hostent));
+            = with_h_errno(c"gethostbyname2", || libcs!());
         fn gethostbyaddr(address: *const c_void, length: socklen_t, family: c_int) -> *mut hostent
-            = with_h_errno(c"gethostbyaddr", || real!(
-                fn gethostbyaddr(address: *const c_void, length: socklen_t, family: c_int)
-                    -> *mut hostent
-            ));
+            = with_h_errno(c"gethostbyaddr", || libcs!());
     }
 }
 
@@ -117,14 +113,14 @@ unsafe extern "C" {
     fn __h_errno_location() -> *mut c_int;
 }
 
-/// Runs a lookup that reports through `h_errno`, of which each thread has its own.
+/// Runs a lookup that reports through `h_errno`, a thread-local.
 fn with_h_errno(name: &'static CStr, lookup: impl FnOnce() -> *mut hostent) -> *mut hostent {
-    let (entry, error) = pool::bounded(Awaited::call(name), || {
+    let (entry, error) = pool::bounded(WaitReason::call(name), || {
         let entry = lookup();
         // SAFETY: always points to the running thread's `h_errno`.
         (entry, unsafe { *__h_errno_location() })
     });
-    // SAFETY: as above.
+    // SAFETY: always points to the running thread's `h_errno`.
     unsafe { *__h_errno_location() = error };
     entry
 }

@@ -1,66 +1,57 @@
 //! `sys/socket.h`.
 //!
 //! Sending and receiving try with `MSG_DONTWAIT`, which has no effect that others could see; what
-//! takes several attempts is in [`pieces`]. [`accept`](crate::net::accept) and
-//! [`connect`](crate::net::connect) have no such flag.
+//! takes several attempts is in [`pieces`]. [`accept` and `connect`](crate::net::connect) have no
+//! such flag.
 
+use crate::forward::{checked, created};
 use crate::io::pieces;
 use crate::io::transfer::asked;
-pub(crate) use crate::net::accept::{accept, accept4};
-pub(crate) use crate::net::connect::connect;
+pub(crate) use crate::net::connect::{accept, accept4, connect};
 use crate::registry::interposed;
-use crate::{cancel, virtual_thread};
-use core::cell::Cell;
+use crate::virtual_thread;
 use core::ffi::{c_int, c_void};
+use core::ptr;
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds;
-use pirn_rt::blocking::fds::readiness::{self, Interest};
-use pirn_rt::glibc::symbols::real;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest, Restarts};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
 
 interposed! {
     family "Sockets" for Correctness;
 
     Parks by hand {
-        recv, recvfrom, recvmsg, send, sendto, sendmsg,
+        recvfrom, recvmsg, sendto, sendmsg,
         accept: "blocks the carrier if another process takes the connection at that moment", accept4,
         connect: "tries again every 20 ms or so where a Unix listener's queue is full",
     }
+    Parks alias { __send = send, __connect = connect }
     Parks as {
-        fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t
-            = send(fd, buffer, length, flags);
-        fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int
-            = connect(fd, address, length);
+        fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t
+            = recvfrom(fd, buffer, length, flags, ptr::null_mut(), ptr::null_mut());
+        fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t
+            = sendto(fd, buffer, length, flags, ptr::null(), 0);
+        fn __recv_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int)
+            -> ssize_t = checked(length, room, || recv(fd, buffer, length, flags));
+        fn __recvfrom_chk(
+            fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int,
+            address: *mut sockaddr, address_length: *mut socklen_t,
+        ) -> ssize_t = checked(length, room, || {
+            recvfrom(fd, buffer, length, flags, address, address_length)
+        });
     }
-    Kernel by hand { socket, socketpair, setsockopt }
+    Kernel as {
+        fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
+            = created(call!(libc::SYS_socket, domain, kind, protocol));
+    }
+    Kernel by hand { socketpair, setsockopt }
 }
 
-/// `socket`.
-#[unsafe(no_mangle)]
-pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    // SAFETY: no pointers.
-    let result = unsafe { call!(libc::SYS_socket, domain, kind, protocol) };
-    if let Ok(fd) = result {
-        fds::created(fd as c_int);
-    }
-    sys::to_c(result) as c_int
-}
-
-/// `socketpair`.
-///
-/// # Safety
-/// `pair` has room for two.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn socketpair(
-    domain: c_int,
-    kind: c_int,
-    protocol: c_int,
-    pair: *mut c_int,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    let result = unsafe { call!(libc::SYS_socketpair, domain, kind, protocol, pair) };
+#[libc_fn]
+pub unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+    let result = call!(libc::SYS_socketpair, domain, kind, protocol, pair);
     if result.is_ok() {
         for i in 0..2 {
             // SAFETY: the kernel has written two.
@@ -89,10 +80,12 @@ pub(super) fn receive(
     if pieces::never_waits(fd, flags) {
         return attempt(flags | libc::MSG_DONTWAIT);
     }
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    let restarts = |limit: Deadline| !has_begun && limit.is_never();
-    let interest = Interest::Read;
-    readiness::restarting(restarts, Awaited::ready, fd, interest, deadline, at_once)
+    let restarts = match has_begun {
+        true => Restarts::Never,
+        false => Restarts::Untimed,
+    };
+    let call = FdCall::new(fd, Interest::Read);
+    call.restarting(restarts).run(at_once)
 }
 
 /// Receives into a buffer without any flag; see [`receive`].
@@ -105,22 +98,18 @@ fn receive_plainly(
     if virtual_thread().is_none() {
         return attempt(0);
     }
-    let deadline = |entry: &fds::Entry| entry.deadline(fd, libc::SO_RCVTIMEO);
-    let wanted = buffer.iov_len;
-    let attempt = || match attempt(libc::MSG_DONTWAIT) {
-        Err(Errno(libc::EAGAIN)) if fds::is_shut(fd) => attempt(0), // As above.
+    let mut call = FdCall::new(fd, Interest::Read);
+    if call.has_low_water()
+        // SAFETY: the caller's buffer and places.
+        && let Some(result) = unsafe { receive_in_pieces(fd, buffer, 0, address) }
+    {
+        return result;
+    }
+    let at_once = || match attempt(libc::MSG_DONTWAIT) {
+        Err(Errno(libc::EAGAIN)) if fds::is_shut(fd) => attempt(0), // It does not wait any more.
         result => result,
     };
-    readiness::reading(
-        fd,
-        || wanted,
-        deadline,
-        attempt,
-        || {
-            // SAFETY: the caller's buffer and places.
-            unsafe { receive_in_pieces(fd, buffer, 0, address) }
-        },
-    )
+    call.read(move || buffer.iov_len, at_once)
 }
 
 /// Receives into a buffer, if that waits for more than one byte.
@@ -145,19 +134,15 @@ unsafe fn receive_in_pieces(
 fn send_with(
     fd: c_int,
     flags: c_int,
-    limit: &Cell<Option<Deadline>>,
+    limit: &mut Option<Deadline>,
     attempt: impl Fn(c_int) -> SysResult,
 ) -> SysResult {
-    let deadline = |entry: &fds::Entry| {
-        let deadline = entry.deadline(fd, libc::SO_SNDTIMEO);
-        limit.set(Some(deadline));
-        deadline
-    };
-    let attempt = || match limit.get().and_then(|_| pieces::error_after_wait(fd)) {
-        None => attempt(flags | libc::MSG_DONTWAIT),
-        Some(error) => Err(error),
-    };
-    readiness::blocking(fd, Interest::Write, deadline, attempt)
+    let mut call = FdCall::new(fd, Interest::Write);
+    let result = call.run(pieces::sending(fd, || attempt(flags | libc::MSG_DONTWAIT)));
+    if call.deadline.is_some() {
+        *limit = call.deadline;
+    }
+    result
 }
 
 /// Performs a sending operation with an address of the family that `family` returns. It is called
@@ -165,7 +150,7 @@ fn send_with(
 fn send_to(
     fd: c_int,
     flags: c_int,
-    limit: &Cell<Option<Deadline>>,
+    limit: &mut Option<Deadline>,
     family: impl FnOnce() -> Option<sa_family_t>,
     attempt: impl Fn(c_int) -> SysResult,
 ) -> SysResult {
@@ -185,36 +170,8 @@ fn send_to(
     }
 }
 
-/// `recv`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recv(
-    fd: c_int,
-    buffer: *mut c_void,
-    length: size_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the caller's contract.
-    unsafe {
-        recvfrom(
-            fd,
-            buffer,
-            length,
-            flags,
-            core::ptr::null_mut(),
-            core::ptr::null_mut(),
-        )
-    }
-}
-
-/// `recvfrom`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvfrom(
+#[libc_fn(point)]
+pub unsafe fn recvfrom(
     fd: c_int,
     buffer: *mut c_void,
     length: size_t,
@@ -222,77 +179,41 @@ pub unsafe extern "C-unwind" fn recvfrom(
     address: *mut sockaddr,
     address_length: *mut socklen_t,
 ) -> ssize_t {
-    let ours = move || {
-        let kernel = |flags: c_int| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                call!(
-                    libc::SYS_recvfrom,
-                    fd,
-                    buffer,
-                    length,
-                    flags,
-                    address,
-                    address_length
-                )
-            }
-        };
-        let place = iovec {
-            iov_base: buffer,
-            iov_len: length,
-        };
-        let from = (address, address_length);
-        if flags == 0 {
-            return sys::to_c(receive_plainly(fd, place, from, kernel));
-        }
-        if virtual_thread().is_some()
-            // SAFETY: the caller's contract.
-            && let Some(result) = unsafe { receive_in_pieces(fd, place, flags, from) }
-        {
-            return sys::to_c(result);
-        }
-        sys::to_c(receive(fd, flags, false, kernel))
+    let kernel = |flags: c_int| {
+        call!(
+            libc::SYS_recvfrom,
+            fd,
+            buffer,
+            length,
+            flags,
+            address,
+            address_length
+        )
     };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn recvfrom(
-                    fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int,
-                    address: *mut sockaddr, address_length: *mut socklen_t
-                ) -> ssize_t
-            )
-        };
-        cancel::point(libcs, ours)
+    let place = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    let from = (address, address_length);
+    if flags == 0 {
+        return sys::to_c(receive_plainly(fd, place, from, kernel));
     }
+    if virtual_thread().is_some()
+        && let Some(result) = receive_in_pieces(fd, place, flags, from)
+    {
+        return sys::to_c(result);
+    }
+    sys::to_c(receive(fd, flags, false, kernel))
 }
 
-/// `recvmsg`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        let result = unsafe { receive_message(fd, message, flags) };
-        if result.is_ok() {
-            // SAFETY: the kernel has filled it in.
-            unsafe { note_received_descriptors(message) };
-        }
-        sys::to_c(result)
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn recvmsg(
-                    fd: c_int, message: *mut msghdr, flags: c_int
-                ) -> ssize_t
-            )
-        };
-        cancel::point(libcs, ours)
+#[libc_fn(point)]
+pub unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    let result = receive_message(fd, message, flags);
+    if result.is_ok() {
+        // SAFETY: the kernel has filled it in.
+        unsafe { note_received_descriptors(message) };
     }
+    sys::to_c(result)
 }
 
 /// Receives a message.
@@ -332,27 +253,9 @@ pub(super) unsafe fn note_received_descriptors(message: *const msghdr) {
     }
 }
 
-/// `send`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn send(
-    fd: c_int,
-    buffer: *const c_void,
-    length: size_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the caller's contract.
-    unsafe { sendto(fd, buffer, length, flags, core::ptr::null(), 0) }
-}
-
-/// `sendto`: all of it, as a blocking send does.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendto(
+/// All of it, as a blocking send does.
+#[libc_fn(point)]
+pub unsafe fn sendto(
     fd: c_int,
     buffer: *const c_void,
     length: size_t,
@@ -360,56 +263,39 @@ pub unsafe extern "C-unwind" fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let ours = move || {
-        let kernel = |flags: c_int| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                call!(
-                    libc::SYS_sendto,
-                    fd,
-                    buffer,
-                    length,
-                    flags,
-                    address,
-                    address_length
-                )
-            }
-        };
-        if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-            return sys::to_c(kernel(flags));
-        }
-        let limit = Cell::new(None);
-        let sent = if address.is_null() {
-            send_with(fd, flags, &limit, kernel)
-        } else {
-            // SAFETY: the kernel has read the address.
-            let family = || unsafe { family(address, address_length) };
-            send_to(fd, flags, &limit, family, kernel)
-        };
-        let place = iovec {
-            iov_base: buffer.cast_mut(),
-            iov_len: length,
-        };
-        sys::to_c(match sent {
-            Ok(sent) if sent < length => {
-                // SAFETY: the kernel has taken this much of the buffer.
-                Ok(unsafe { pieces::send_rest(fd, &[place], sent, flags, limit.get()) })
-            }
-            result => result,
-        })
+    let kernel = |flags: c_int| {
+        call!(
+            libc::SYS_sendto,
+            fd,
+            buffer,
+            length,
+            flags,
+            address,
+            address_length
+        )
     };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn sendto(
-                    fd: c_int, buffer: *const c_void, length: size_t, flags: c_int,
-                    address: *const sockaddr, address_length: socklen_t
-                ) -> ssize_t
-            )
-        };
-        cancel::point(libcs, ours)
+    if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+        return sys::to_c(kernel(flags));
     }
+    let mut limit = None;
+    let sent = if address.is_null() {
+        send_with(fd, flags, &mut limit, kernel)
+    } else {
+        // SAFETY: the kernel has read the address.
+        let family = || unsafe { family(address, address_length) };
+        send_to(fd, flags, &mut limit, family, kernel)
+    };
+    let place = iovec {
+        iov_base: buffer.cast_mut(),
+        iov_len: length,
+    };
+    sys::to_c(match sent {
+        Ok(sent) if sent < length => {
+            // SAFETY: the kernel has taken this much of the buffer.
+            Ok(unsafe { pieces::send_rest(fd, &[place], sent, flags, limit) })
+        }
+        result => result,
+    })
 }
 
 /// Returns the family of an address that is long enough to have one.
@@ -422,29 +308,9 @@ unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<sa_famil
     present.then(|| unsafe { address.cast::<sa_family_t>().read_unaligned() })
 }
 
-/// `sendmsg`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sendmsg(
-    fd: c_int,
-    message: *const msghdr,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the caller's contract.
-    let ours = move || sys::to_c(unsafe { send_message(fd, message, flags) });
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn sendmsg(
-                    fd: c_int, message: *const msghdr, flags: c_int
-                ) -> ssize_t
-            )
-        };
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    sys::to_c(send_message(fd, message, flags))
 }
 
 /// Sends a message: all of it.
@@ -459,18 +325,15 @@ pub(super) unsafe fn send_message(fd: c_int, message: *const msghdr, flags: c_in
     }
     // SAFETY: the kernel has read the message, and the address in it.
     let family = || unsafe { family((*message).msg_name.cast(), (*message).msg_namelen) };
-    let limit = Cell::new(None);
-    let sent = send_to(fd, flags, &limit, family, kernel)?;
+    let mut limit = None;
+    let sent = send_to(fd, flags, &mut limit, family, kernel)?;
     // SAFETY: the kernel has taken this much of the message.
-    Ok(unsafe { pieces::send_rest(fd, pieces::buffers(&*message), sent, flags, limit.get()) })
+    Ok(unsafe { pieces::send_rest(fd, pieces::buffers(&*message), sent, flags, limit) })
 }
 
-/// `setsockopt`: notes that there are timeouts, or reads of a TCP stream that leave some behind.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn setsockopt(
+/// Notes that there are timeouts, or reads of a TCP stream that leave some behind.
+#[libc_fn]
+pub unsafe fn setsockopt(
     fd: c_int,
     level: c_int,
     option: c_int,
@@ -486,6 +349,12 @@ pub unsafe extern "C" fn setsockopt(
     if (level, option) == (libc::SOL_TCP, libc::TCP_ULP) {
         fds::uneven(fd);
     }
-    // SAFETY: the caller's contract.
-    sys::to_c(unsafe { call!(libc::SYS_setsockopt, fd, level, option, value, length) }) as c_int
+    sys::to_c(call!(
+        libc::SYS_setsockopt,
+        fd,
+        level,
+        option,
+        value,
+        length
+    )) as c_int
 }

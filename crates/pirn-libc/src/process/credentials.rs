@@ -15,11 +15,11 @@ use crate::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
 use pirn_rt::blocking::pool;
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, Errno, call};
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 interposed! {
     family "Identity of the process" for Correctness;
@@ -38,42 +38,23 @@ interposed! {
     Pool by hand { initgroups }
 }
 
-/// `initgroups`: looks the groups up, which may take long, and sets them.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn initgroups(user: *const c_char, group: gid_t) -> c_int {
+/// Looks the groups up, which may take long, and sets them.
+#[libc_fn]
+pub unsafe fn initgroups(user: *const c_char, group: gid_t) -> c_int {
     if crate::virtual_thread().is_none() {
-        // SAFETY: the caller's contract.
-        return unsafe { real!(fn initgroups(user: *const c_char, group: gid_t) -> c_int) };
+        return libcs!();
     }
-    let mut groups: Vec<gid_t> = Vec::new();
-    let mut room: c_int = 32;
-    loop {
-        groups.resize(room as usize, 0);
-        let mut count = room;
-        // SAFETY: room for that many; the caller's string.
-        let found = pool::bounded(Awaited::call(c"getgrouplist"), || unsafe {
-            libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
-        });
-        if found >= 0 {
-            groups.truncate(count.max(0) as usize);
-            break;
-        }
-        if count <= room {
-            return sys::to_c(Err(Errno(libc::ENOMEM))) as c_int;
-        }
-        room = count;
+    const MOST: usize = 1 << 16; // linux/limits.h: what the kernel takes.
+    let (mut groups, mut count) = (vec![0; MOST], MOST as c_int);
+    // SAFETY: room for that many; the caller's string.
+    let found = pool::bounded(WaitReason::call(c"getgrouplist"), || unsafe {
+        libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)
+    });
+    if found < 0 && count as usize <= MOST {
+        return sys::to_c(Err(Errno(libc::ENOMEM))) as c_int;
     }
-    loop {
-        // SAFETY: the list and its length.
-        let result = unsafe { setgroups(groups.len(), groups.as_ptr()) };
-        // More than the kernel takes: try with one fewer, as libc does.
-        if result == 0 || sys::errno() != libc::EINVAL || groups.pop().is_none() {
-            return result;
-        }
-    }
+    // If there are more, the first ones, as libc does.
+    setgroups(MOST.min(count as usize), groups.as_ptr())
 }
 
 /// glibc's second internal signal (`internal-signals.h`); its own `sigaction` refuses to touch it.
@@ -81,11 +62,11 @@ const SIGSETXID: c_int = 33;
 
 /// The kernel's `struct sigaction`.
 #[repr(C)]
-struct KernelAction {
-    handler: usize,
-    flags: u64,
-    restorer: usize,
-    mask: u64,
+pub(crate) struct KernelAction {
+    pub(crate) handler: usize,
+    pub(crate) flags: u64,
+    pub(crate) restorer: usize,
+    pub(crate) mask: u64,
 }
 
 /// glibc's handler.
@@ -154,7 +135,8 @@ unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mu
         if list == 0 {
             run((&raw mut arguments).cast());
         } else {
-            let tp = list - ROBUST_LIST.load(Ordering::Relaxed); // Relaxed: as above.
+            // Relaxed: set before this was installed.
+            let tp = list - ROBUST_LIST.load(Ordering::Relaxed);
             arch::call_with_tp(tp, run, (&raw mut arguments).cast());
         }
     }

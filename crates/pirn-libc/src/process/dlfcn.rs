@@ -1,26 +1,35 @@
-//! `dlfcn.h`, `link.h`: closing libraries, and looking at those that are loaded.
+//! `dlfcn.h`, `link.h`: closing libraries, looking at those that are loaded, and looking things up
+//! in them.
 //!
 //! `dlopen` is libc's: the linker itself calls Pirn where it locks, and before it calls
 //! initialisers ([`linker`]).
 //!
 //! Libraries that libc closes itself (`iconv`'s and the name service's modules) are noticed when
 //! the program opens or closes another one.
+//!
+//! To look something up, libc itself takes the linker's lock of loading, which another thread holds
+//! while a library's initialisers run, and these may park.
 
-use crate::process::linker::ObjectsLocked;
+use crate::process::linker::{ObjectsLocked, wait_while_loading};
 use crate::registry::interposed;
-use core::ffi::{c_int, c_void};
-use pirn_rt::arch::{RETURN, call_as_if_from};
-use pirn_rt::glibc::symbols::real;
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::arch::{RETURN, call_as_if_from, forward};
 use pirn_rt::glibc::{late, objects};
 use pirn_rt::sched::preempt;
 use pirn_rt::stack::region;
+use pirn_rt::sys;
+
+type Destructor = *const c_void;
+type Found = *mut libc::Dl_info;
 
 interposed! {
     family "Libraries" for Correctness;
 
     Own as {
         fn dlclose(handle: *mut c_void) -> c_int = {
-            let result = real!(fn dlclose(handle: *mut c_void) -> c_int);
+            let result = libcs!();
             // A lack of room has been reported when the library was opened.
             let _ = catch_up();
             result
@@ -29,20 +38,41 @@ interposed! {
     Parks by hand { dl_iterate_phdr: "for the linker's lock; not preempted meanwhile" }
 }
 
-/// `dl_iterate_phdr`: the linker's lock is held while the callback runs.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn dl_iterate_phdr(
-    callback: *const c_void,
-    data: *mut c_void,
-) -> c_int {
+interposed! {
+    /// The functions that look something up.
+    LOOKUPS:
+    family "Looking things up in libraries" for Scaling,
+        cannot "park in `dlvsym` while another thread's initialisers run";
+
+    Parks by hand { dlsym: "while another thread opens a library" }
+    Parks as {
+        fn dladdr(address: *const c_void, found: Found) -> c_int = {
+            wait_while_loading(c"dladdr");
+            libcs!()
+        };
+        fn dladdr1(address: *const c_void, found: Found, more: *mut *mut c_void, flags: c_int)
+            -> c_int = {
+            wait_while_loading(c"dladdr1");
+            libcs!()
+        };
+        fn dlinfo(handle: *mut c_void, request: c_int, found: *mut c_void) -> c_int = {
+            wait_while_loading(c"dlinfo");
+            libcs!()
+        };
+        fn __cxa_thread_atexit_impl(
+            destructor: Destructor, object: *mut c_void, library: *mut c_void,
+        ) -> c_int = {
+            wait_while_loading(c"__cxa_thread_atexit_impl");
+            libcs!()
+        };
+    }
+}
+
+/// The linker's lock is held while the callback runs.
+#[libc_fn]
+pub unsafe fn dl_iterate_phdr(callback: *const c_void, data: *mut c_void) -> c_int {
     let locked = ObjectsLocked::by_parking();
-    // SAFETY: the caller's contract.
-    let result = preempt::without(|| unsafe {
-        real!(unwinding fn dl_iterate_phdr(callback: *const c_void, data: *mut c_void) -> c_int)
-    });
+    let result = preempt::without(|| libcs!());
     drop(locked);
     result
 }
@@ -97,4 +127,32 @@ fn find_return(inside: usize) -> Option<usize> {
 pub(crate) fn catch_up() -> Result<(), String> {
     preempt::libraries_changed();
     late::catch_up(|visit| region::for_each_open(|slot| visit(slot.tp())))
+}
+
+forward! {
+    /// `dlsym`.
+    ///
+    /// # Safety
+    /// As for libc's function of this name.
+    dlsym => before_dlsym
+}
+
+/// Waits until `dlsym` would not. Returns the address of libc's.
+extern "C" fn before_dlsym() -> *mut c_void {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+    wait_while_loading(c"dlsym");
+    // Relaxed: a code address needs no ordering, and a second lookup gives the same answer.
+    let known = REAL.load(Relaxed);
+    if !known.is_null() {
+        return known;
+    }
+    // The first version of x86-64, which all have. `dlsym` cannot be asked.
+    let (name, version): (*const c_char, _) = (c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr());
+    // SAFETY: valid C strings.
+    let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name, version) };
+    if found.is_null() {
+        sys::fatal(&["the C library has no `dlsym`"]);
+    }
+    REAL.store(found, Relaxed);
+    found
 }

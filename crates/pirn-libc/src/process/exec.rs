@@ -1,47 +1,68 @@
-//! `unistd.h`: replacing the program by another. What that inherits is in
-//! [`inherit`](crate::process::inherit).
+//! The end of a program: replaced by another (`exec`), or by `exit`. What the other program
+//! inherits is in [`inherit`](crate::process::inherit).
 //!
 //! `execl` and its kin may be called in the child of a fork and in handlers of signals, so they
 //! allocate only for more than [`FEW`] arguments.
+//!
+//! The functions that a program has given to `atexit` may park. Since glibc 2.41 the first thread
+//! that calls `exit` keeps all others waiting in libc until the process has ended. Virtual threads
+//! among these park.
 
 use crate::process::inherit::becoming;
 use crate::registry::interposed;
+use crate::sync::Recursive;
 use crate::{Path, Text};
 use core::ffi::c_int;
 use core::ptr;
 use pirn_rt::arch::{VaList, forward_variadic};
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::{self, call};
 
 /// A null-terminated array of strings.
-type Texts = *const Text;
+pub(crate) type Texts = *const Text;
 
 interposed! {
     family "Becoming another program" for Correctness;
 
     Carrier as {
         fn execve(path: Path, arguments: Texts, environment: Texts) -> c_int
-            = becoming(|| real!(
-                fn execve(path: Path, arguments: Texts, environment: Texts) -> c_int
-            ));
+            = becoming(|| libcs!());
         fn execv(path: Path, arguments: Texts) -> c_int
-            = becoming(|| real!(fn execv(path: Path, arguments: Texts) -> c_int));
+            = becoming(|| libcs!());
         fn execvp(file: Path, arguments: Texts) -> c_int
-            = becoming(|| real!(fn execvp(file: Path, arguments: Texts) -> c_int));
+            = becoming(|| libcs!());
         fn execvpe(file: Path, arguments: Texts, environment: Texts) -> c_int
-            = becoming(|| real!(
-                fn execvpe(file: Path, arguments: Texts, environment: Texts) -> c_int
-            ));
+            = becoming(|| libcs!());
         fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int
-            = becoming(|| real!(
-                fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int
-            ));
+            = becoming(|| libcs!());
         fn execveat(dir: c_int, path: Path, arguments: Texts, environment: Texts, flags: c_int) -> c_int
             = becoming(|| sys::to_c(
                 call!(libc::SYS_execveat, dir, path, arguments, environment, flags)
             ) as c_int);
     }
     Carrier by hand { execl, execlp, execle }
+}
+
+interposed! {
+    /// The functions that end the process.
+    EXITS:
+    family "The end of the process" for Scaling;
+
+    Parks as {
+        fn exit(status: c_int) -> () = EXITING.while_locked(|| libcs!());
+        fn quick_exit(status: c_int) -> () = EXITING.while_locked(|| libcs!());
+    }
+}
+
+/// Never unlocked. The functions may themselves call `exit`.
+static EXITING: Recursive = Recursive::new();
+
+/// Forgets that a thread of the parent was ending the process.
+///
+/// # Safety
+/// In the child of a fork, by its only thread.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the caller's contract.
+    unsafe { EXITING.renew() };
 }
 
 /// The number of arguments, with the null at their end, for which the stack has room.

@@ -8,29 +8,32 @@
 //! cache of unused stacks there.
 //!
 //! A handler does the rest in the child, so that it covers forks made inside libc (`daemon`,
-//! `forkpty`) as well. It is registered before all others, since those of the program call
+//! `forkpty`) as well. It is registered before all others, since the program's call
 //! interposed functions, and libc calls them in the order of their registration. Libraries may
 //! register theirs long before the runtime starts, in constructors that run before ours: so the
 //! function that registers them, to which `pthread_atfork` leads, is interposed. In the child
 //! * there are no other virtual threads, no carriers, and no spawning: a spawn fails with an error
 //!   that says so. Only where `pthread_create` makes virtual threads, the first one starts
-//!   [another runtime](pirn_rt::runtime);
+//!   [another runtime](pirn_rt::sched::runtime);
 //! * until then every interposed function acts as libc does. None needs a lock that another thread
 //!   may have held at the fork, nor touches the epoll instance, which is the parent's.
 
 use crate::registry::interposed;
-use crate::signals::{directed, information, process_wide, stand_in};
+use crate::signals::{information, process_wide, stand_in};
 use crate::sync::by_stand_in;
-use crate::thread::wishes;
+use crate::thread::scheduling;
 use crate::{identity, posix};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pid_t;
-use pirn_rt::glibc::rseq;
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::mark::Raised;
+use pirn_libc_macros::libc_fn;
+use pirn_rt::glibc::thread::move_rseq_here;
+use pirn_rt::no_suspend::NoSuspend;
+use pirn_rt::sched;
+use pirn_rt::sched::runtime;
 use pirn_rt::vthread::signals;
-use pirn_rt::{runtime, sys, vthread};
+use pirn_rt::{process, sys, vthread};
+use std::sync::OnceLock;
 
 type Handler = Option<unsafe extern "C" fn()>;
 
@@ -58,8 +61,13 @@ pub(super) fn by_virtual_thread() -> bool {
     BY_VIRTUAL.load(Ordering::Relaxed) // Relaxed: set while there was one thread.
 }
 
-/// Makes every child leave the runtime behind from now on. Called once, at the start.
-pub fn install() -> Result<(), String> {
+/// What the crates above do in a child.
+static ABOVE: OnceLock<fn()> = OnceLock::new();
+
+/// Makes every child leave the runtime behind from now on, and call `above`. Called once, at the
+/// start.
+pub fn install(above: fn()) -> Result<(), String> {
+    let _ = ABOVE.set(above); // Another attempt to start brings the same function.
     IS_NEEDED.store(true, Ordering::Relaxed); // Relaxed: a child has what its parent's thread saw.
     match register() {
         true => Ok(()),
@@ -69,7 +77,7 @@ pub fn install() -> Result<(), String> {
 
 /// Registers the handler, unless that has been done. Returns whether it is registered.
 fn register() -> bool {
-    // Relaxed: complete in itself. Another thread that registers a handler of its own just now may
+    // Relaxed: no other data. Another thread that registers a handler of its own just now may
     // come first.
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return true;
@@ -77,32 +85,21 @@ fn register() -> bool {
     // SAFETY: the handler stays valid for ever.
     let error = unsafe { libc::pthread_atfork(None, None, Some(handler)) };
     if error != 0 {
-        IS_REGISTERED.store(false, Ordering::Relaxed); // Relaxed: as above.
+        IS_REGISTERED.store(false, Ordering::Relaxed); // Relaxed: no other data.
     }
     error == 0
 }
 
 /// What `pthread_atfork` calls, which is a part of each program and library.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __register_atfork(
+#[libc_fn]
+pub unsafe fn __register_atfork(
     prepare: Handler,
     parent: Handler,
     child: Handler,
     object: *mut c_void,
 ) -> c_int {
     register(); // Without memory for it, the start tries again.
-    // SAFETY: the caller's contract.
-    unsafe {
-        real!(fn __register_atfork(
-            prepare: Handler,
-            parent: Handler,
-            child: Handler,
-            object: *mut c_void,
-        ) -> c_int)
-    }
+    libcs!()
 }
 
 /// The first handler of each child.
@@ -116,43 +113,46 @@ unsafe extern "C" fn handler() {
 
 /// Makes the running thread, the only one of a new process, a platform thread.
 unsafe extern "C" fn in_child() {
-    let mark = Raised::new();
-    let carrier = vthread::current().and(vthread::carrier(&mark));
-    BY_VIRTUAL.store(vthread::current().is_some(), Ordering::Relaxed); // Relaxed: as above.
+    let section = NoSuspend::new();
+    let carrier = vthread::current().and(sched::carrier(&section));
+    BY_VIRTUAL.store(vthread::current().is_some(), Ordering::Relaxed); // Relaxed: no other data.
     if vthread::current().is_some() {
         // The child's only thread has the mask of the one that forked, and nothing is pending. What
         // that one has asked for about its scheduling is the kernel's from now on.
         sys::block_only(signals::mask());
-        if let Some(wishes) = wishes::own() {
-            wishes.apply();
+        // SAFETY: the running thread was virtual.
+        if let Some(requested) = unsafe { scheduling::own() } {
+            requested.apply();
         }
         identity::after_fork();
     }
     information::after_fork();
     process_wide::after_fork();
-    directed::after_fork();
     stand_in::after_fork();
     by_stand_in::after_fork();
-    vthread::mount::become_platform_thread();
-    runtime::stop();
+    vthread::become_platform_thread();
+    process::stop();
+    if let Some(above) = ABOVE.get() {
+        above();
+    }
     if let Some(carrier) = carrier {
-        rseq::move_here(carrier.native_tp());
+        move_rseq_here(carrier.native_tp());
     }
 }
 
-/// `vfork`: does the same as `fork`, which POSIX allows. The child of a real one would share the
+/// Does the same as `fork`, which POSIX allows. The child of a real one would share the
 /// table of descriptors with its parent, and close the parent's in it.
-#[unsafe(no_mangle)]
-pub extern "C" fn vfork() -> pid_t {
+#[libc_fn]
+pub fn vfork() -> pid_t {
     // SAFETY: no arguments.
     unsafe { libc::fork() }
 }
 
-/// `_Fork`: without the program's handlers.
-#[unsafe(no_mangle)]
-pub extern "C" fn _Fork() -> pid_t {
+/// Without the program's handlers.
+#[libc_fn]
+pub fn _Fork() -> pid_t {
     // SAFETY: no arguments.
-    let pid = unsafe { real!(fn _Fork() -> pid_t) };
+    let pid = unsafe { libcs!() };
     if pid == 0 && runtime::is_started() {
         if let Some(threads) = posix::threads() {
             threads.count_anew();

@@ -2,46 +2,47 @@
 //!
 //! The kernel gives it what it knows of the OS thread that makes the call. Some of that a virtual
 //! thread has of its own: the signals that it blocks, those pending for it, which `exec` keeps, and
-//! what it has asked for about its scheduling ([`wishes`]). The OS thread that makes the call has
-//! these meanwhile:
+//! what it has requested about its scheduling ([`scheduling`]). The OS thread that makes the call
+//! has these meanwhile:
 //!
-//! | | the call is made by | who has, meanwhile, the thread's |
+//! | | the call is made by | the caller has, meanwhile, the thread's |
 //! |---|---|---|
 //! | `exec*` | the carrier | mask, pending signals |
 //! | `posix_spawn*`, `popen` | the pool | mask |
-//! | `system`, `wordexp`, and all these of a thread with wishes | a platform thread for this call | mask, pending signals, wishes |
-//! | `fork` | the carrier | mask, wishes: in the child ([`fork`](crate::process::fork)) |
+//! | `system`, `wordexp`, and all these of a thread with requests | a platform thread for this call | mask, pending signals, requests |
+//! | `fork` | the carrier | mask, requests: in the child ([`fork`](crate::process::fork)) |
 //!
-//! Only a platform thread that ends after the call can have wishes: the kernel lets few users give
-//! a thread its former niceness.
+//! Only a platform thread that ends after the call can have requests: the kernel lets few users
+//! give a thread its former niceness.
 
 use crate::signals::masks::InKernel;
 use crate::signals::{process_wide, sending};
-use crate::thread::wishes::{self, Wished};
+use crate::thread::scheduling::{self, Requested};
 use crate::virtual_thread;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::SeqCst;
 use libc::siginfo_t;
 use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, call};
-use pirn_rt::vthread::awaited::Awaited;
 use pirn_rt::vthread::signals::bit;
+use pirn_rt::vthread::wait_reason::WaitReason;
 use pirn_rt::vthread::{self, Core};
 
 /// What the running virtual thread has of its own that a program inherits.
 struct Own {
     mask: u64,
-    wishes: Option<Wished>,
+    requested: Option<&'static Requested>,
 }
 
 impl Own {
-    /// Returns it; `None` on a platform thread. A thread that must not park has no wishes: its
+    /// Returns it; `None` on a platform thread. A thread that must not park has no requests: its
     /// carrier makes the call.
     fn of_this_thread() -> Option<Own> {
         let thread = vthread::current()?;
         Some(Own {
             mask: thread.signals.mask.load(SeqCst),
-            wishes: virtual_thread().and_then(|_| wishes::own()),
+            // SAFETY: the running thread is virtual.
+            requested: virtual_thread().and_then(|_| unsafe { scheduling::own() }),
         })
     }
 
@@ -49,8 +50,8 @@ impl Own {
     fn during<R>(self, start: impl FnOnce() -> R) -> R {
         let before = sys::blocked_signals();
         sys::block_only(self.mask);
-        if let Some(wishes) = self.wishes {
-            wishes.apply();
+        if let Some(requested) = self.requested {
+            requested.apply();
         }
         let result = start();
         sys::block_only(before);
@@ -62,8 +63,8 @@ impl Own {
 pub(crate) fn starting(name: &'static CStr, start: impl FnOnce() -> usize) -> usize {
     match Own::of_this_thread() {
         None => start(),
-        Some(own) if own.wishes.is_some() => alone(name, own, start),
-        Some(own) => pool::bounded(Awaited::call(name), || own.during(start)),
+        Some(own) if own.requested.is_some() => alone(name, own, start),
+        Some(own) => pool::bounded(WaitReason::call(name), || own.during(start)),
     }
 }
 
@@ -78,7 +79,7 @@ pub(crate) fn running(name: &'static CStr, start: impl FnOnce() -> usize) -> usi
 /// Makes such a call on a platform thread of its own.
 fn alone(name: &'static CStr, own: Own, start: impl FnOnce() -> usize) -> usize {
     let call = || Ok(own.during(start));
-    pool::dedicated(Awaited::call(name), call).unwrap_or_default() // It is never an error.
+    pool::dedicated(WaitReason::call(name), call).unwrap_or_default() // It is never an error.
 }
 
 /// Replaces the program by another, by `exec`, which returns only if that fails.
@@ -92,7 +93,7 @@ pub(crate) fn becoming(exec: impl FnOnce() -> c_int) -> c_int {
         pending.take_back(&thread);
         result
     };
-    if own.wishes.is_some() {
+    if own.requested.is_some() {
         return alone(c"execve", own, || exec() as usize) as c_int;
     }
     let _mask = InKernel::of_this_thread();
@@ -132,7 +133,7 @@ impl Pending {
     fn take_back(self, thread: &Core) {
         for info in self.0 {
             process_wide::take(bit(info.si_signo)); // The OS thread's own come before the process's.
-            let _ = sending::post(thread, &info); // There was room for it.
+            let _ = sending::post(thread, &info, false); // There was room for it.
         }
     }
 }

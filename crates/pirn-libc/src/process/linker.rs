@@ -5,7 +5,7 @@
 //! resolvers of IFUNCs, `malloc`, and the callback of `dl_iterate_phdr`. If these park, other
 //! threads that want such a lock must park as well: each one that waited in libc would hold its
 //! carrier, and the owner may need that carrier to go on. So the linker locks by the functions of
-//! this file (`linker_words`), and functions in which libc itself takes the lock of loading wait
+//! this file (`glibc::linker`), and functions in which libc itself takes the lock of loading wait
 //! for it here first ([`dlfcn`](super::dlfcn)). The locks are libc's recursive mutexes: a virtual
 //! thread has an id of its own there.
 //!
@@ -27,7 +27,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use libc::pthread_mutex_t;
 use pirn_rt::arch;
-use pirn_rt::glibc::linker_words::{find_bytes, redirect};
+use pirn_rt::glibc::linker::{find_bytes, redirect};
 use pirn_rt::glibc::symbols::{find, find_in_libc, find_in_libpthread, real};
 use pirn_rt::glibc::{objects, tls};
 use pirn_rt::sys;
@@ -87,7 +87,7 @@ pub fn install() -> Result<(), String> {
     OBJECTS.0.store(objects as Mutex, Relaxed); // Relaxed, here and below: as in `get`.
     let catch = find_in_libc(c"_dl_catch_exception")?;
     CATCH.store(catch, Relaxed);
-    // SAFETY: as above.
+    // SAFETY: the address of as many readable bytes.
     if !unsafe { redirect(catch, catch_exception as *const c_void)? } {
         let layout = observe(|| _ = tls::template().recapture());
         if layout.is_null() || layout == loading {
@@ -121,7 +121,7 @@ unsafe extern "C" fn lock(mutex: Mutex) -> c_int {
         // SAFETY: the caller's contract.
         return unsafe { real!(fn pthread_mutex_lock(mutex: Mutex) -> c_int) };
     }
-    // SAFETY: as above.
+    // SAFETY: the caller's contract.
     let attempt = || unsafe { libc::pthread_mutex_trylock(mutex) == 0 };
     sync::lock_by_trying(c"dlopen", mutex.cast_const(), attempt);
     0
@@ -199,7 +199,7 @@ unsafe fn before_initialisers() {
 /// ends with a zero byte.
 unsafe fn refuse(text: &[u8]) -> ! {
     type Signal = unsafe extern "C-unwind" fn(c_int, *const c_char, *const c_char, *const u8) -> !;
-    match find(c"_dl_signal_error") {
+    match find!(c"_dl_signal_error") {
         // SAFETY: the function's signature, and the caller's contract.
         Ok(signal) => unsafe {
             let (no_object, no_occasion) = (c"".as_ptr(), core::ptr::null());
@@ -237,9 +237,9 @@ impl Drop for ObjectsLocked {
 pub(super) fn wait_while_loading(call: &'static CStr) {
     let mutex = LOADING.get();
     // SAFETY: one of the linker's mutexes, whose first word says whether it is locked. Relaxed: a
-    // glance.
+    // hint.
     let taken = || unsafe { AtomicU32::from_ptr(mutex.cast()) }.load(Relaxed) != 0;
-    // SAFETY: as above.
+    // SAFETY: one of the linker's mutexes, whose first word says whether it is locked.
     if virtual_thread().is_none() || !taken() || unsafe { sync::owns(mutex) } {
         return;
     }

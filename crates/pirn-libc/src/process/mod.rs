@@ -3,11 +3,9 @@
 pub(crate) mod credentials;
 pub(crate) mod dlfcn;
 pub(crate) mod exec;
-pub(crate) mod exit;
 pub mod fork;
 pub(crate) mod inherit;
 pub mod linker;
-pub(crate) mod lookups;
 pub(crate) mod os_thread;
 pub(crate) mod sysv;
 pub(crate) mod wait;

@@ -6,6 +6,7 @@
 //! standard error says what to do. On a platform thread they do what they always do.
 //! `docs/limits.md` has the table of all such state.
 
+use crate::forward::args;
 use crate::posix;
 use crate::process::fork;
 use crate::registry::interposed;
@@ -13,10 +14,11 @@ use crate::thread::{ids, names};
 use core::ffi::{CStr, c_char};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use libc::pid_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
+use pirn_rt::environment;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
-use pirn_rt::notices;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread::identity::C_NAME;
 use pirn_rt::vthread::identity::Label;
@@ -28,27 +30,27 @@ interposed! {
             one thread, capabilities, personality, ports of devices";
 
     Refuses as {
-        fn unshare(what: c_int) -> c_int = plain(libc::SYS_unshare, [what as usize, 0, 0]);
+        fn unshare(what: c_int) -> c_int = plain(libc::SYS_unshare, [what as usize]);
         fn setns(fd: c_int, kind: c_int) -> c_int
-            = plain(libc::SYS_setns, [fd as usize, kind as usize, 0]);
+            = plain(libc::SYS_setns, [fd as usize, kind as usize]);
         fn capset(header: *mut c_void, data: *const c_void) -> c_int
-            = plain(libc::SYS_capset, [header as usize, data as usize, 0]);
+            = plain(libc::SYS_capset, [header as usize, data as usize]);
         fn personality(persona: c_ulong) -> c_int
-            = plain(libc::SYS_personality, [persona as usize, 0, 0]);
-        fn iopl(level: c_int) -> c_int = plain(libc::SYS_iopl, [level as usize, 0, 0]);
+            = plain(libc::SYS_personality, [persona as usize]);
+        fn iopl(level: c_int) -> c_int = plain(libc::SYS_iopl, [level as usize]);
         fn ioperm(from: c_ulong, count: c_ulong, on: c_int) -> c_int
             = plain(libc::SYS_ioperm, [from as usize, count as usize, on as usize]);
-        fn setfsuid(user: c_uint) -> c_int = plain(libc::SYS_setfsuid, [user as usize, 0, 0]);
+        fn setfsuid(user: c_uint) -> c_int = plain(libc::SYS_setfsuid, [user as usize]);
         fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
             = trace(request, id, address, data);
-        fn setfsgid(group: c_uint) -> c_int = plain(libc::SYS_setfsgid, [group as usize, 0, 0]);
+        fn setfsgid(group: c_uint) -> c_int = plain(libc::SYS_setfsgid, [group as usize]);
     }
     Own as {
         fn arch_prctl(code: c_int, address: usize) -> c_int
-            = plain(libc::SYS_arch_prctl, [code as usize, address, 0]);
+            = plain(libc::SYS_arch_prctl, [code as usize, address]);
         fn __arch_prctl(code: c_int, address: usize) -> c_int = arch_prctl(code, address);
         fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int
-            = plain(libc::SYS_pkey_alloc, [flags as usize, rights as usize, 0]);
+            = plain(libc::SYS_pkey_alloc, [flags as usize, rights as usize]);
     }
     Own by hand { prctl: "its own name; options that change the OS thread fail" }
 }
@@ -57,13 +59,11 @@ interposed! {
 ///
 /// # Safety
 /// As for the system call.
-unsafe fn plain(number: c_long, [a, b, c]: [usize; 3]) -> c_int {
-    let result = match refused(number, [a, b, c, 0, 0, 0]) {
-        Some(refused) => refused,
-        // SAFETY: the caller's contract.
-        None => unsafe { call!(number, a, b, c) },
-    };
-    sys::to_c(result) as c_int
+unsafe fn plain<const N: usize>(number: c_long, given: [usize; N]) -> c_int {
+    let args = args(given);
+    // SAFETY: the caller's contract.
+    let call = || unsafe { sys::check(arch::syscall(number, args)) };
+    sys::to_c(refused(number, args).unwrap_or_else(call)) as c_int
 }
 
 /// `ptrace`: the tracer is an OS thread.
@@ -71,7 +71,7 @@ unsafe fn plain(number: c_long, [a, b, c]: [usize; 3]) -> c_int {
 /// # Safety
 /// As for libc's function of this name.
 unsafe fn trace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long {
-    let args = [request as usize, id as usize, address, data, 0, 0];
+    let args = args([request as usize, id as usize, address, data]);
     // SAFETY: the caller's contract.
     unsafe {
         match refused(libc::SYS_ptrace, args) {
@@ -202,20 +202,17 @@ fn say(thread: &Core, what: &'static str) {
         true => "`--platform`, `pirn_create_platform`",
         false => "`std::thread`",
     };
-    notices::write(&format!(
+    environment::notice(&format!(
         "virtual thread {} may not change {what}, which an OS thread has: ENOTSUP; use a platform \
          thread ({instead})",
         Label::of(thread),
     ));
 }
 
-/// `prctl`: a virtual thread has a name of its own; all other options concern the process, or are
-/// [refused]. Variadic in C; see [`syscall`](crate::futex::syscall).
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+/// A virtual thread has a name of its own; all other options concern the process, or are
+/// [refused]. Variadic in C; see [`syscall`](crate::by_number::syscall).
+#[libc_fn]
+pub unsafe fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
     let is_virtual = vthread::current().is_some();
     // SAFETY: the caller's contract: a string, or room for one; here and below.
     unsafe {
@@ -235,12 +232,7 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
                 (a as *mut [u8; C_NAME]).write_unaligned(names::name(libc::pthread_self()));
                 0
             }
-            _ => {
-                let args = [option as usize, a, b, c, d, 0];
-                let result = refused(libc::SYS_prctl, args)
-                    .unwrap_or_else(|| call!(libc::SYS_prctl, option, a, b, c, d));
-                sys::to_c(result) as c_int
-            }
+            _ => plain(libc::SYS_prctl, [option as usize, a, b, c, d]),
         }
     }
 }

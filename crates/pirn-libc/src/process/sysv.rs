@@ -10,7 +10,7 @@ use core::ptr;
 use libc::{sembuf, size_t, ssize_t, timespec};
 use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
 
 static NOW: timespec = timespec {
     tv_sec: 0,
@@ -46,7 +46,7 @@ interposed! {
 /// wait and fails with `busy` if it would have to. It fails with `EINTR` instead when a signal
 /// comes meanwhile: `semtimedop` looks for signals before it looks at its timeout, and these calls
 /// are never begun again by the kernel, whatever `SA_RESTART` says. The signal is most often the
-/// runtime's own, of which the program must not hear.
+/// runtime's own, which must not end the program's call.
 fn try_first(
     name: &'static CStr,
     waits: bool,
@@ -62,7 +62,7 @@ fn try_first(
             result => return result,
         }
     }
-    pool::dedicated(Awaited::call(name), || call(false))
+    pool::dedicated(WaitReason::call(name), || call(false))
 }
 
 /// Returns whether a call with these flags waits.

@@ -5,130 +5,68 @@
 //! wait for it. Only `wait` itself tells whether any of several children has ended, or has been
 //! stopped; such a wait gets a platform thread of its own.
 
+use crate::forward::Descriptor;
+use crate::process::exec::Texts;
 use crate::process::inherit;
-use crate::registry::{c_name, interposed};
-use crate::{cancel, virtual_thread};
-use core::ffi::{c_char, c_int, c_void};
+use crate::registry::interposed;
+use crate::{Path, Text, virtual_thread};
+use core::ffi::{c_int, c_void};
+use core::ptr;
 use libc::{
     id_t, idtype_t, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t, rusage, siginfo_t,
 };
-use pirn_rt::blocking::fds::readiness::{self, Interest};
-use pirn_rt::blocking::{fds, pool};
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::sanitizer::valgrind;
+use pirn_libc_macros::libc_fn;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
+use pirn_rt::blocking::pool;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::Awaited;
+use pirn_rt::vthread::wait_reason::WaitReason;
+
+type Actions = *const posix_spawn_file_actions_t;
+type Attributes = *const posix_spawnattr_t;
 
 interposed! {
     family "Child processes" for Scaling;
 
     Parks by hand {
         wait4: "for any of several children, or for one that stops, on a platform thread of its own",
-        waitpid, wait3, waitid, wait,
+        waitid,
     }
     Parks as {
+        /// `std::process::Child::wait` calls this.
+        fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t
+            = wait4(pid, status, options, ptr::null_mut());
+        fn wait(status: *mut c_int) -> pid_t = wait4(-1, status, 0, ptr::null_mut());
+        fn wait3(status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t
+            = wait4(-1, status, options, usage);
         fn __waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t
             = waitpid(pid, status, options);
         fn __wait(status: *mut c_int) -> pid_t = wait(status);
     }
     // The parent waits until the child has begun its program, which must be read first.
-    Pool by hand { posix_spawn, posix_spawnp: "`std::process::Command` calls this" }
-    Dedicated by hand { system, wordexp: "with the commands that it runs" }
-}
-
-/// Defines functions like `posix_spawn`, each through libc's own.
-macro_rules! spawns {
-    ($($name:ident)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`. Returns an error number.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(
-            pid: *mut pid_t,
-            path: *const c_char,
-            actions: *const posix_spawn_file_actions_t,
-            attributes: *const posix_spawnattr_t,
-            arguments: *const *mut c_char,
-            environment: *const *mut c_char,
-        ) -> c_int {
-            // SAFETY: the caller's contract.
-            inherit::starting(c_name!($name), || unsafe {
-                real!(
-                    fn $name(
-                        pid: *mut pid_t,
-                        path: *const c_char,
-                        actions: *const posix_spawn_file_actions_t,
-                        attributes: *const posix_spawnattr_t,
-                        arguments: *const *mut c_char,
-                        environment: *const *mut c_char,
-                    ) -> c_int
-                ) as usize
-            }) as c_int
-        }
-    )*};
-}
-
-spawns!(posix_spawn posix_spawnp);
-
-/// `system`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
-    // SAFETY: the caller's contract.
-    let run = || unsafe { real!(fn system(command: *const c_char) -> c_int) as usize };
-    inherit::running(c"system", run) as c_int
-}
-
-/// `wordexp`, which may run commands.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wordexp(text: *const c_char, found: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the caller's contract.
-    let run = || unsafe {
-        real!(fn wordexp(text: *const c_char, found: *mut c_void, flags: c_int) -> c_int) as usize
-    };
-    inherit::running(c"wordexp", run) as c_int
+    Pool as {
+        fn posix_spawn(
+            pid: *mut pid_t, path: Path, actions: Actions, attributes: Attributes,
+            arguments: Texts, environment: Texts,
+        ) -> c_int
+            = inherit::starting(c"posix_spawn", || libcs!() as usize) as c_int;
+        /// `std::process::Command` calls this.
+        fn posix_spawnp(
+            pid: *mut pid_t, file: Path, actions: Actions, attributes: Attributes,
+            arguments: Texts, environment: Texts,
+        ) -> c_int
+            = inherit::starting(c"posix_spawnp", || libcs!() as usize) as c_int;
+    }
+    Dedicated as {
+        fn system(command: Text) -> c_int
+            = inherit::running(c"system", || libcs!() as usize) as c_int;
+        /// May run commands.
+        fn wordexp(text: Text, found: *mut c_void, flags: c_int) -> c_int
+            = inherit::running(c"wordexp", || libcs!() as usize) as c_int;
+    }
 }
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
-
-/// A descriptor of a process, closed at the end of a block.
-struct PidFd(c_int);
-
-impl PidFd {
-    fn open(pid: pid_t) -> Option<PidFd> {
-        if !valgrind::kernel_has(libc::SYS_pidfd_open) {
-            return None;
-        }
-        // SAFETY: no pointers.
-        let fd = unsafe { call!(libc::SYS_pidfd_open, pid, 0) }.ok()? as c_int;
-        fds::created(fd);
-        Some(PidFd(fd))
-    }
-}
-
-impl Drop for PidFd {
-    fn drop(&mut self) {
-        let _ = fds::close(self.0);
-    }
-}
-
-/// Waits until a child has ended; `attempt` takes its status if it has.
-fn await_end(child: Awaited, pidfd: c_int, attempt: impl FnMut() -> SysResult) -> SysResult {
-    readiness::blocking_for(
-        |_, _| child,
-        pidfd,
-        Interest::Read,
-        |_| Deadline::NEVER,
-        attempt,
-    )
-}
 
 /// # Safety
 /// As for `wait4(2)`.
@@ -152,100 +90,22 @@ unsafe fn wait_for(
         result => return result,
     }
     let only_its_end = pid > 0 && options & (libc::WUNTRACED | libc::WCONTINUED) == 0;
-    match only_its_end.then(|| PidFd::open(pid)).flatten() {
-        Some(pidfd) => await_end(Awaited::child(pid), pidfd.0, attempt),
-        None => pool::dedicated(Awaited::child(pid), || kernel(options)),
+    let child = WaitReason::child(pid);
+    match only_its_end.then(|| Descriptor::of_process(pid, 0)) {
+        Some(Ok(pidfd)) => pidfd.wait(child, Deadline::NEVER, attempt),
+        _ => pool::dedicated(child, || kernel(options)),
     }
 }
 
-/// `wait4`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn wait4(
-    pid: pid_t,
-    status: *mut c_int,
-    options: c_int,
-    usage: *mut rusage,
-) -> pid_t {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { wait_for(pid, status, options, usage) }) as pid_t
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn wait4(
-                    pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage
-                ) -> pid_t
-            )
-        };
-        cancel::point(libcs, ours)
-    }
-}
-
-/// `waitpid`, which `std::process::Child::wait` calls.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn waitpid(pid: pid_t, status: *mut c_int, options: c_int) -> pid_t {
-    // SAFETY: the caller's contract.
-    unsafe { wait4(pid, status, options, core::ptr::null_mut()) }
-}
-
-/// `wait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn wait(status: *mut c_int) -> pid_t {
-    // SAFETY: the caller's contract.
-    unsafe { wait4(-1, status, 0, core::ptr::null_mut()) }
-}
-
-/// `wait3`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn wait3(
-    status: *mut c_int,
-    options: c_int,
-    usage: *mut rusage,
-) -> pid_t {
-    // SAFETY: the caller's contract.
-    unsafe { wait4(-1, status, options, usage) }
+#[libc_fn(point)]
+pub unsafe fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
+    sys::to_c(wait_for(pid, status, options, usage)) as pid_t
 }
 
 /// `waitid`, which `std`'s own pidfds wait with.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn waitid(
-    kind: idtype_t,
-    id: id_t,
-    info: *mut siginfo_t,
-    options: c_int,
-) -> c_int {
-    let ours = move || {
-        // SAFETY: the caller's contract.
-        sys::to_c(unsafe { wait_for_id(kind, id, info, options) }) as c_int
-    };
-    // SAFETY: the caller's contract; nothing to drop.
-    unsafe {
-        let libcs = move || {
-            real!(
-                unwinding fn waitid(
-                    kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int
-                ) -> c_int
-            )
-        };
-        cancel::point(libcs, ours)
-    }
+#[libc_fn(point)]
+pub unsafe fn waitid(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c_int) -> c_int {
+    sys::to_c(wait_for_id(kind, id, info, options)) as c_int
 }
 
 /// # Safety
@@ -275,21 +135,20 @@ unsafe fn wait_for_id(kind: idtype_t, id: id_t, info: *mut siginfo_t, options: c
         result => return result,
     }
     let child = match kind {
-        libc::P_PID => Awaited::child(id as pid_t),
-        libc::P_PGID if id != 0 => Awaited::child((id as pid_t).wrapping_neg()),
-        _ => Awaited::child(-1),
+        libc::P_PID => WaitReason::child(id as pid_t),
+        libc::P_PGID if id != 0 => WaitReason::child((id as pid_t).wrapping_neg()),
+        _ => WaitReason::child(-1),
     };
     let whole = || pool::dedicated(child, || kernel(info, options));
     match kind {
         _ if options & (libc::WSTOPPED | libc::WCONTINUED) != 0 => whole(),
-        libc::P_PIDFD => await_end(
-            Awaited::ready(id as c_int, Interest::Read),
-            id as c_int,
-            attempt,
-        ),
-        libc::P_PID => match PidFd::open(id as pid_t) {
-            Some(pidfd) => await_end(child, pidfd.0, attempt),
-            None => whole(),
+        libc::P_PIDFD => {
+            let call = FdCall::new(id as c_int, Interest::Read);
+            call.until(Deadline::NEVER).run(attempt)
+        }
+        libc::P_PID => match Descriptor::of_process(id as pid_t, 0) {
+            Ok(pidfd) => pidfd.wait(child, Deadline::NEVER, attempt),
+            Err(_) => whole(),
         },
         _ => whole(),
     }

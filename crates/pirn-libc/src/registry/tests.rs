@@ -205,7 +205,7 @@ const DISPOSITIONS: [Disposition; 9] = [
     Disposition::Kernel,
     Disposition::Own,
     Disposition::Parks,
-    Disposition::Glance,
+    Disposition::Cached,
     Disposition::Pool,
     Disposition::Dedicated,
     Disposition::Carrier,
@@ -228,8 +228,8 @@ fn explain(disposition: Disposition) -> (&'static str, &'static str) {
             "parks",
             "tries without blocking; if that will not do, the thread parks until it may try again",
         ),
-        Disposition::Glance => (
-            "glance",
+        Disposition::Cached => (
+            "cached",
             "done at once if the kernel has in memory what it takes; if not, as *pool*",
         ),
         Disposition::Pool => (

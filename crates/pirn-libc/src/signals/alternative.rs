@@ -1,6 +1,6 @@
 //! Alternative signal stacks of virtual threads: `sigaltstack`.
 //!
-//! The kernel knows that of the carrier. What a virtual thread sets is kept in its thread-local
+//! The kernel knows the carrier's. What a virtual thread sets is kept in its thread-local
 //! storage, and its handlers with `SA_ONSTACK` are called there:
 //!
 //! ```text
@@ -26,6 +26,7 @@ use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr;
 use libc::stack_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread;
@@ -47,43 +48,6 @@ enum Own {
     Carriers,
     Disabled,
     At(Stack),
-}
-
-/// An [`Own`] in two words: these are in the page of each virtual thread.
-#[derive(Clone, Copy)]
-struct Packed {
-    start: usize,
-    /// The number of bytes times 4, and a kind: 0 for `Carriers`, 1 for `Disabled`, 2 for a stack,
-    /// 3 for one that disarms itself.
-    bytes: usize,
-}
-
-impl Packed {
-    const CARRIERS: Packed = Packed { start: 0, bytes: 0 };
-
-    fn new(own: Own) -> Packed {
-        let (start, bytes) = match own {
-            Own::Carriers => (0, 0),
-            Own::Disabled => (0, 1),
-            Own::At(stack) => (
-                stack.start,
-                stack.bytes << 2 | 2 | usize::from(stack.disarms),
-            ),
-        };
-        Packed { start, bytes }
-    }
-
-    fn own(self) -> Own {
-        match self.bytes & 3 {
-            0 => Own::Carriers,
-            1 => Own::Disabled,
-            kind => Own::At(Stack {
-                start: self.start,
-                bytes: self.bytes >> 2,
-                disarms: kind == 3,
-            }),
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,24 +85,14 @@ impl Stack {
 }
 
 thread_local! {
-    static OWN: Cell<Packed> = const { Cell::new(Packed::CARRIERS) };
+    static OWN: Cell<Own> = const { Cell::new(Own::Carriers) };
     /// On a virtual thread in the handler of a fault: the carrier's stack, which the kernel does
     /// not know at the time. It is in the frame of [`in_fault`], or null.
     static HIDDEN: Cell<*const Stack> = const { Cell::new(ptr::null()) };
 }
 
-fn set_own(own: Own) {
-    OWN.set(Packed::new(own));
-}
-
-/// Returns whether the running virtual thread has set something.
-#[inline(always)]
-pub(crate) fn is_set() -> bool {
-    OWN.get().bytes != 0
-}
-
 fn own() -> Option<Stack> {
-    match OWN.get().own() {
+    match OWN.get() {
         Own::At(stack) => Some(stack),
         _ => None,
     }
@@ -151,7 +105,7 @@ fn own() -> Option<Stack> {
 pub(super) unsafe fn call_on_own(f: impl FnOnce()) {
     match own() {
         Some(stack) if !stack.contains(arch::stack_pointer()) => {
-            // SAFETY: the program's, for this, and nobody is on it; the caller's contract.
+            // SAFETY: the program's, for this, and no frame is on it; the caller's contract.
             unsafe { call_on(stack, stack.range().end, f) }
         }
         _ => f(),
@@ -172,12 +126,12 @@ unsafe fn call_on<F: FnOnce()>(stack: Stack, top: usize, f: F) {
     }
     let mut f = Some(f);
     if stack.disarms {
-        set_own(Own::Disabled);
+        OWN.set(Own::Disabled);
     }
     // SAFETY: the caller's contract; as deep as the program has made it.
     unsafe { arch::call_on_stack(top & !15, run::<F>, (&raw mut f).cast()) };
     if stack.disarms {
-        set_own(Own::At(stack));
+        OWN.set(Own::At(stack));
     }
 }
 
@@ -188,8 +142,8 @@ fn tell_kernel(stack: Stack) {
     let _ = unsafe { call!(libc::SYS_sigaltstack, &raw const new, 0) };
 }
 
-/// Calls the handler of a fault with the range of the alternative stack that it runs on: that of
-/// the running virtual thread, if it has set one and the kernel has gone to the carrier's, which is
+/// Calls the handler of a fault with the range of the alternative stack that it runs on: the
+/// running virtual thread's, if it has set one and the kernel has gone to the carrier's, which is
 /// `alternative`.
 ///
 /// # Safety
@@ -240,7 +194,7 @@ pub(crate) fn leave() {
         true => tell_kernel(carriers),
         false => {
             let body = || tell_kernel(carriers);
-            // SAFETY: the frames on the carrier's stack are those of the handler that is left.
+            // SAFETY: the frames on the carrier's stack belong to the handler that is left.
             unsafe { call_on(carriers, carriers.range().end, body) }
         }
     }
@@ -288,7 +242,7 @@ fn wanted(new: &stack_t) -> Result<Own, Errno> {
 /// As for `sigaltstack`.
 unsafe fn change(new: *const stack_t, old: *mut stack_t) -> SysResult {
     let sp = arch::stack_pointer();
-    let before = OWN.get().own();
+    let before = OWN.get();
     // SAFETY: the caller's contract. Read before it is written: the two may be the same.
     let wanted = unsafe { new.as_ref() }.map(wanted);
     if !old.is_null() {
@@ -299,23 +253,16 @@ unsafe fn change(new: *const stack_t, old: *mut stack_t) -> SysResult {
         if matches!(before, Own::At(stack) if !stack.disarms && stack.contains(sp)) {
             return Err(Errno(libc::EPERM));
         }
-        set_own(wanted?);
+        OWN.set(wanted?);
     }
     Ok(0)
 }
 
-/// `sigaltstack`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
-    // SAFETY: the caller's contract.
-    let result = unsafe {
-        match vthread::current() {
-            Some(_) => change(new, old),
-            None => call!(libc::SYS_sigaltstack, new, old),
-        }
+#[libc_fn]
+pub unsafe fn sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int {
+    let result = match vthread::current() {
+        Some(_) => change(new, old),
+        None => call!(libc::SYS_sigaltstack, new, old),
     };
     sys::to_c(result) as c_int
 }

@@ -1,6 +1,6 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
-use crate::signals::{alternative, contexts, handler, raised, sending};
+use crate::signals::{alternative, default, handler, jumps, masks, sending};
 use crate::{cancel, virtual_thread};
 use core::cell::Cell;
 use core::ffi::c_long;
@@ -10,11 +10,11 @@ use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, ucontext_t};
 use pirn_rt::arch::{self, SavedRegisters};
-use pirn_rt::mark::{self, Raised};
+use pirn_rt::no_suspend::{self, NoSuspend};
+use pirn_rt::sched::safepoint::{self, Ran};
 use pirn_rt::sys::{self, call};
 use pirn_rt::sys::{Errno, SysResult};
-use pirn_rt::vthread::signals::{NEVER_BLOCKED, bit};
-use pirn_rt::vthread::summons::{self, Ran};
+use pirn_rt::vthread::signals::{NEVER_BLOCKED, RAISED, bit};
 use pirn_rt::vthread::{Core, Current};
 
 thread_local! {
@@ -29,12 +29,12 @@ pub(crate) fn begun() -> u64 {
 
 /// Delivers what is pending for the running thread and not blocked, before its function returns.
 pub fn at_once() {
-    if !mark::is_up() || mark::in_handler() {
-        summons::attend_if_summoned();
+    if !no_suspend::is_on() || no_suspend::in_handler() {
+        safepoint::run_if_requested();
     }
 }
 
-/// Delivers the signals that the running thread has been summoned for. `place` has its registers
+/// Delivers the signals that are pending for the running thread. `place` has its registers
 /// if it was interrupted in its own code; there it is also cancelled.
 pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> Ran {
     if place.is_some() {
@@ -45,7 +45,7 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
     loop {
         // Until the handler's mask is in force: another delivery here, by the signal of preemption,
         // would see the mask, and what is pending, between two steps.
-        let mark = Raised::new();
+        let section = NoSuspend::new();
         let ready = thread.signals.deliverable();
         if ready == 0 {
             return ran;
@@ -62,7 +62,7 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
                 // SAFETY: the program's action.
                 unsafe {
                     let place = place.as_deref_mut();
-                    call_handler(&thread, signal, &action, &mut info, place, mark);
+                    call_handler(&thread, signal, &action, &mut info, place, section);
                 };
                 ran = ran.max(match action.sa_flags & libc::SA_RESTART {
                     0 => Ran::Interrupting,
@@ -83,16 +83,10 @@ fn action(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// Returns the kernel's part of a set.
-fn bits(set: &libc::sigset_t) -> u64 {
-    // SAFETY: the C library's set begins with the kernel's.
-    unsafe { ptr::from_ref(set).cast::<u64>().read() }
-}
-
-/// Calls a handler of the program, on the stack of the running thread, without the mark.
+/// Calls a handler of the program, on the stack of the running thread, outside of all sections.
 ///
 /// While it runs the thread waits for no signal: the handler may begin a wait of its own. The
-/// context that it is given is that of `place`, or, in a call that waits, of this function.
+/// context that it is given is `place`'s, or, in a call that waits, this function's.
 ///
 /// # Safety
 /// The action is in force.
@@ -102,7 +96,7 @@ unsafe fn call_handler(
     action: &libc::sigaction,
     info: &mut siginfo_t,
     place: Option<&mut SavedRegisters>,
-    mark: Raised,
+    section: NoSuspend,
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     if action.sa_flags & libc::SA_RESETHAND != 0 {
@@ -118,19 +112,20 @@ unsafe fn call_handler(
         _ => 0,
     };
     let mut context = MaybeUninit::<ucontext_t>::zeroed();
-    // SAFETY: room for a context; the kernel's set is at the beginning of its mask.
-    unsafe {
-        contexts::get(context.as_mut_ptr());
-        set_mask_of(context.as_mut_ptr(), before);
-        if let Some(place) = place.as_deref() {
-            place.show(context.assume_init_mut());
-        }
+    // SAFETY: room for a context, which is filled in.
+    let shown = unsafe {
+        jumps::get(context.as_mut_ptr());
+        context.assume_init_mut()
+    };
+    *masks::bits(&mut shown.uc_sigmask) = before;
+    if let Some(place) = place.as_deref() {
+        place.show(shown);
     }
-    let mask = (before | own | bits(&action.sa_mask)) & !NEVER_BLOCKED;
+    let mask = (before | own | masks::bits_of(&action.sa_mask)) & !NEVER_BLOCKED;
     thread.signals.mask.store(mask, SeqCst);
     let awaited = thread.signals.awaited.swap(0, SeqCst);
     BEGUN.set(BEGUN.get() + 1);
-    drop(mark);
+    drop(section);
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
     let mut handler = || unsafe {
         arch::begin_float();
@@ -139,28 +134,21 @@ unsafe fn call_handler(
     };
     match action.sa_flags & libc::SA_ONSTACK {
         0 => handler(),
-        // SAFETY: as above.
+        // SAFETY: a handler of the program.
         _ => unsafe { alternative::call_on_own(handler) },
     }
     // What the handler has changed there.
     // SAFETY: filled in above.
-    let context = unsafe { context.assume_init_ref() };
-    // SAFETY: as above.
+    let context = unsafe { context.assume_init_mut() };
+    // SAFETY: filled in above.
     unsafe { arch::end_float(context) };
     if let Some(place) = place {
         place.change(context);
     }
-    let after = bits(&context.uc_sigmask) & !NEVER_BLOCKED;
+    let after = masks::bits_of(&context.uc_sigmask) & !NEVER_BLOCKED;
     thread.signals.mask.store(after, SeqCst);
-    // `attend` looks for what has come meanwhile.
+    // `run_pending` looks for signals that have come meanwhile.
     thread.signals.awaited.store(awaited, SeqCst);
-}
-
-/// # Safety
-/// `context` is valid.
-unsafe fn set_mask_of(context: *mut ucontext_t, mask: u64) {
-    // SAFETY: the caller's contract; the C library's set begins with the kernel's.
-    unsafe { (&raw mut (*context).uc_sigmask).cast::<u64>().write(mask) };
 }
 
 /// The signals whose default action is to do nothing.
@@ -173,9 +161,9 @@ fn take_default(signal: c_int) {
     if bit(signal) & IGNORED != 0 {
         return;
     }
-    let _mark = Raised::new();
-    if raised::is_shared(signal) {
-        return raised::take_default(signal);
+    let _section = NoSuspend::new();
+    if bit(signal) & RAISED != 0 && default::is_shared(signal) {
+        return default::take_default(signal);
     }
     let blocked = sys::blocked_signals();
     let (thread, process) = (sys::os_thread_id(), std::process::id());
@@ -188,7 +176,7 @@ fn take_default(signal: c_int) {
 
 /// Makes a call that no function stands for. On a virtual thread it is made again if a signal of
 /// the runtime's own has ended it, as `io_uring_enter` is by that for time slices: a program does
-/// not expect `EINTR` when none of its handlers has run.
+/// not expect `EINTR` when no handler of its own has run.
 ///
 /// # Safety
 /// As for the system call.

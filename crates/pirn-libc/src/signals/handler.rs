@@ -4,31 +4,43 @@
 //! `malloc`. The virtual thread that it runs on must not be parked there: the thread would go on
 //! with the interrupted code's locks held, perhaps on another carrier, whose signal mask and
 //! alternative stack the end of the handler would overwrite. So our handler calls each of the
-//! program's, and raises the [mark](pirn_rt::mark): functions called by the handler act as on a
-//! platform thread, and may block the carrier.
+//! program's, and begins a [section](pirn_rt::no_suspend): functions called by the handler act as
+//! on a platform thread, and may block the carrier.
 //!
 //! While a handler runs, the signal of preemption is blocked: see [`urgent`]. In a section of the
-//! runtime it does not run, but after it: see [`deferred`].
+//! runtime it does not run, but after it, if the kernel calls it on a platform thread:
 //!
-//! This is about handlers that the kernel calls. Those of signals to virtual threads are called at
-//! safe points, by [`signals`](crate::signals).
+//! ```text
+//!   in the section      signal: our handler sends it to this thread again, and returns
+//!                       with all signals blocked
+//!   end of the section  unblocks them: the kernel calls the program's handler, with the
+//!                       stack, mask and information that it would have had
+//! ```
 //!
-//! Handlers installed by a bare system call are not seen. The same holds for those of a library
+//! Not for faults, which must be handled where they happen, and whose signals are therefore never
+//! blocked; nor on a carrier, which blocks all others, and may leave a section by a switch.
+//!
+//! This is about handlers that the kernel calls. [`signals`](crate::signals) calls handlers of
+//! signals to virtual threads, at safe points.
+//!
+//! Handlers installed by a bare system call are not seen. The same holds for a library
 //! that `dlmopen` has bound to libc's own functions.
 
 use crate::registry::interposed;
-pub(crate) use crate::signals::jumps::__sigsetjmp;
-use crate::signals::{alternative, deferred, jumps, quit, raised, urgent};
+use crate::signals::{alternative, default, masks, sending, urgent};
 use core::ffi::{c_int, c_void};
-use core::mem::transmute;
+use core::mem::{transmute, zeroed};
 use core::ops::Range;
+use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use libc::{sighandler_t, siginfo_t};
-use pirn_rt::arch;
-use pirn_rt::glibc::jump;
+use pirn_libc_macros::libc_fn;
+use pirn_rt::arch::{self, Interruption};
 use pirn_rt::glibc::symbols::Real;
-use pirn_rt::mark::{self, InHandler, Raised};
-use pirn_rt::{sched, sys};
+use pirn_rt::no_suspend::{self, InHandler, NoSuspend};
+use pirn_rt::sched;
+use pirn_rt::sys::{self, Errno, call};
+use pirn_rt::vthread::signals::{OTHERS, bit};
 
 interposed! {
     family "Signal handlers" for Correctness,
@@ -36,11 +48,22 @@ interposed! {
             carrier";
 
     Own by hand {
-        sigaction, __sigaction,
-        signal, bsd_signal, ssignal, __sysv_signal, sysv_signal,
-        sigset: "not with `SIG_HOLD` on a virtual thread: the mask would be the carrier's",
-        longjmp, _longjmp, siglongjmp, __longjmp_chk: "a handler may be left by a jump",
-        __sigsetjmp: "keeps the mask of a virtual thread",
+        sigaction, sigset, siginterrupt,
+    }
+    Own as {
+        fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction)
+            -> c_int
+            = sigaction(signal, new, old);
+        fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t
+            = by_sigaction(signal, handler, None);
+        fn bsd_signal(signal: c_int, handler: sighandler_t) -> sighandler_t
+            = by_sigaction(signal, handler, None);
+        fn ssignal(signal: c_int, handler: sighandler_t) -> sighandler_t
+            = by_sigaction(signal, handler, None);
+        fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t
+            = by_sigaction(signal, handler, Some(libc::SA_RESETHAND | libc::SA_NODEFER));
+        fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t
+            = by_sigaction(signal, handler, Some(libc::SA_RESETHAND | libc::SA_NODEFER));
     }
 }
 
@@ -57,7 +80,7 @@ pub(crate) fn prepare() {
     SIGACTION.get();
 }
 
-/// Calls the program's handler with the mark up; not for a fault of the runtime's own
+/// Calls the program's handler in a section; not for a fault of the runtime's own
 /// [fetches](arch::recover).
 ///
 /// Unwinds if the handler does.
@@ -67,14 +90,14 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
         return; // The program's handler might not pass on a fault that it does not know.
     }
     // SAFETY: the kernel's own arguments.
-    if unsafe { raised::keep(signal, info) } {
+    if unsafe { default::keep(signal, info) } {
         return;
     }
     // SAFETY: the kernel's own arguments. Flags are the kernel's matter.
     unsafe { call(signal, info, context, 0) };
 }
 
-/// Calls the program's handler with the mark up, and forgets it first if `flags` say so.
+/// Calls the program's handler in a section, and forgets it first if `flags` say so.
 ///
 /// Unwinds if the handler does.
 ///
@@ -88,7 +111,7 @@ pub(super) unsafe extern "C-unwind" fn call(
 ) {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     // SAFETY: the caller's contract.
-    if unsafe { deferred::put_off(signal, info, context) } {
+    if unsafe { put_off(signal, info, context) } {
         return;
     }
     let handler = noted(signal);
@@ -99,9 +122,6 @@ pub(super) unsafe extern "C-unwind" fn call(
     let alternative = unsafe { alternative_stack(context) };
     // SAFETY: a handler of the program. One that takes only the signal ignores the other arguments.
     let handler = || unsafe { transmute::<usize, Handler>(handler)(signal, info, context) };
-    if !alternative::is_set() {
-        return InHandler::run(signal as u16, &alternative, handler);
-    }
     let run = |stack: &Range<usize>| InHandler::run(signal as u16, stack, handler);
     // SAFETY: the caller's contract.
     unsafe { alternative::in_fault(context, alternative, run) };
@@ -130,7 +150,7 @@ pub(super) fn noted(signal: c_int) -> sighandler_t {
 /// Notes the program's handler.
 pub(super) fn note(signal: c_int, handler: sighandler_t) {
     if is_function(handler) && !is_own(signal) {
-        sched::keep_platform_threads();
+        sched::never_run_inline();
     }
     // Release: pairs with the Acquire in `noted`.
     HANDLERS[signal as usize].store(handler, Ordering::Release);
@@ -163,39 +183,14 @@ fn is_ours(signal: c_int) -> bool {
         && !matches!(signal, libc::SIGKILL | libc::SIGSTOP | 32 | 33)
 }
 
-/// Installs `handler` by `install`, which is given the function that the kernel is to call and
-/// returns the one it called before. Returns the handler that the program had installed before.
-fn exchange(
-    signal: c_int,
-    handler: sighandler_t,
-    install: impl FnOnce(sighandler_t) -> sighandler_t,
-) -> sighandler_t {
-    let known = noted(signal);
-    let mut called = handler;
-    if is_function(handler) && handler != dispatcher() {
-        // Before it is installed, because it may be called at once.
-        note(signal, handler);
-        called = dispatcher();
-    }
-    match install(called) {
-        before if before == dispatcher() => known,
-        before => before,
-    }
-}
-
-/// `sigaction`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigaction(
+#[libc_fn]
+pub unsafe fn sigaction(
     signal: c_int,
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
     if !is_ours(signal) || (new.is_null() && old.is_null()) {
-        // SAFETY: the caller's contract.
-        return unsafe { real_sigaction(signal, new, old) };
+        return real_sigaction(signal, new, old);
     }
     // SAFETY: the caller's contract: a valid action, or null.
     let action = unsafe { new.as_ref() };
@@ -207,37 +202,30 @@ pub unsafe extern "C" fn sigaction(
         }
         return 0;
     }
-    let mut result = 0;
     // Read before it is written: the two may be the same.
     let mut copy = action.copied();
-    let masked = Masked::of(signal);
-    let before = exchange(
-        signal,
-        action.map_or(0, |action| action.sa_sigaction),
-        |called| {
-            if let Some(copy) = &mut copy {
-                copy.sa_sigaction = called;
-                Masked::add(signal, copy);
-                quit::stand_in(signal, copy);
-                raised::stand_in(signal, copy);
-            }
-            let new = copy.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-            // SAFETY: our copy of the action; the caller's contract for `old`.
-            unsafe {
-                result = real_sigaction(signal, new, old);
-                old.as_ref().map_or(0, |old| old.sa_sigaction)
-            }
-        },
-    );
-    if result == 0 && !old.is_null() {
-        // SAFETY: the caller's contract.
-        let old = unsafe { &mut *old };
-        old.sa_sigaction = before;
-        if is_function(before) && !masked {
-            *urgent::bits(&mut old.sa_mask) &= !urgent::BIT;
+    let known = noted(signal);
+    let masked = MASKED.load(Ordering::Relaxed) & bit(signal) != 0;
+    if let Some(copy) = &mut copy {
+        if is_function(copy.sa_sigaction) && copy.sa_sigaction != dispatcher() {
+            // Before it is installed, because it may be called at once.
+            note(signal, copy.sa_sigaction);
+            copy.sa_sigaction = dispatcher();
         }
-        quit::hide(old);
-        raised::hide(old);
+        mask_preemption(signal, copy);
+        default::stand_in(signal, copy);
+    }
+    let new = copy.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let result = real_sigaction(signal, new, old);
+    if result == 0 && !old.is_null() {
+        let old = &mut *old;
+        if old.sa_sigaction == dispatcher() {
+            old.sa_sigaction = known;
+        }
+        if is_function(old.sa_sigaction) && !masked {
+            *masks::bits(&mut old.sa_mask) &= !urgent::BIT;
+        }
+        default::hide(old);
     }
     result
 }
@@ -258,95 +246,47 @@ pub(super) unsafe fn real_sigaction(
 }
 
 /// The signals whose handlers the program itself wants to run with the signal of preemption
-/// blocked.
-struct Masked;
-
+/// blocked. Relaxed: for queries only.
 static MASKED: AtomicU64 = AtomicU64::new(0);
 
-impl Masked {
-    /// Returns whether this is one of them.
-    fn of(signal: c_int) -> bool {
-        MASKED.load(Ordering::Relaxed) & 1 << (signal - 1) != 0 // Relaxed: for queries only.
+/// Blocks the signal of preemption in the handler of an action that is about to be installed, and
+/// notes whether the program wanted that.
+fn mask_preemption(signal: c_int, action: &mut libc::sigaction) {
+    if !is_function(action.sa_sigaction) {
+        return;
     }
-
-    /// Blocks the signal of preemption in the handler of an action that is about to be installed,
-    /// and notes whether the program wanted that.
-    fn add(signal: c_int, action: &mut libc::sigaction) {
-        if !is_function(action.sa_sigaction) {
-            return;
-        }
-        let mask = urgent::bits(&mut action.sa_mask);
-        let bit = 1 << (signal - 1);
-        // Relaxed: as in `of`.
-        match *mask & urgent::BIT != 0 {
-            true => MASKED.fetch_or(bit, Ordering::Relaxed),
-            false => MASKED.fetch_and(!bit, Ordering::Relaxed),
-        };
-        *mask |= urgent::BIT;
-    }
+    let mask = masks::bits(&mut action.sa_mask);
+    match *mask & urgent::BIT != 0 {
+        true => MASKED.fetch_or(bit(signal), Ordering::Relaxed),
+        false => MASKED.fetch_and(!bit(signal), Ordering::Relaxed),
+    };
+    *mask |= urgent::BIT;
 }
 
-/// `__sigaction`: an alias that libc exports.
-///
-/// # Safety
-/// As for `sigaction`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __sigaction(
-    signal: c_int,
-    new: *const libc::sigaction,
-    old: *mut libc::sigaction,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { sigaction(signal, new, old) }
-}
+/// The signals after whose handlers system calls are not begun again, if `signal` has installed
+/// these.
+static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
-/// Defines functions like `signal`, each through libc's own.
-macro_rules! like_signal {
-    ($($name:ident: $flags:expr,)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
-            use pirn_rt::glibc::symbols::real;
-            let install = |handler: sighandler_t| {
-                // SAFETY: the caller's contract.
-                unsafe {
-                    real!(fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t)
-                }
-            };
-            match is_ours(signal) {
-                // SAFETY: the caller's contract.
-                true if is_shared(signal) => unsafe { by_sigaction(signal, handler, $flags) },
-                true => exchange(signal, handler, install),
-                false => install(handler),
-            }
-        }
-    )*};
-}
-
-like_signal! {
-    signal: libc::SA_RESTART,
-    bsd_signal: libc::SA_RESTART,
-    ssignal: libc::SA_RESTART,
-    sigset: 0,
-}
-
-/// Returns whether the kernel has another action than the program knows.
-fn is_shared(signal: c_int) -> bool {
-    urgent::is_shared(signal) || quit::is_shared(signal) || raised::is_shared(signal)
-}
-
-/// Installs a handler with these flags and an empty mask. Returns the one before.
+/// Installs a handler with these flags, or as BSD's `signal` does. Returns the one before.
 ///
 /// # Safety
 /// As for `signal`.
-unsafe fn by_sigaction(signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
+unsafe fn by_sigaction(signal: c_int, handler: sighandler_t, flags: Option<c_int>) -> sighandler_t {
+    if handler == libc::SIG_ERR || !is_ours(signal) {
+        return sys::to_c(Err(Errno(libc::EINVAL))) as sighandler_t; // `SIG_ERR`
+    }
     // SAFETY: all zeros is a valid action; the caller's contract.
     unsafe {
-        let (mut new, mut old): (libc::sigaction, libc::sigaction) = core::mem::zeroed();
-        (new.sa_sigaction, new.sa_flags) = (handler, flags);
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = zeroed();
+        new.sa_sigaction = handler;
+        new.sa_flags = flags.unwrap_or_else(|| {
+            *masks::bits(&mut new.sa_mask) = bit(signal);
+            // Relaxed: no other data.
+            match INTERRUPTING.load(Ordering::Relaxed) & bit(signal) {
+                0 => libc::SA_RESTART,
+                _ => 0,
+            }
+        });
         match sigaction(signal, &new, &mut old) {
             0 => old.sa_sigaction,
             _ => libc::SIG_ERR,
@@ -354,70 +294,100 @@ unsafe fn by_sigaction(signal: c_int, handler: sighandler_t, flags: c_int) -> si
     }
 }
 
-/// Defines functions like System V's `signal`. The handler's own signal is not blocked in it, so
-/// the signal of preemption must be from the beginning.
-macro_rules! like_sysv_signal {
-    ($($name:ident)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
-            // SAFETY: the caller's contract.
-            unsafe { by_sigaction(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
-        }
-    )*};
+#[libc_fn]
+pub unsafe fn siginterrupt(signal: c_int, interrupts: c_int) -> c_int {
+    let mut action: libc::sigaction = zeroed();
+    if sigaction(signal, ptr::null(), &mut action) != 0 {
+        return -1;
+    }
+    // Relaxed, here and below: no other data.
+    if interrupts != 0 {
+        INTERRUPTING.fetch_or(bit(signal), Ordering::Relaxed);
+        action.sa_flags &= !libc::SA_RESTART;
+    } else {
+        INTERRUPTING.fetch_and(!bit(signal), Ordering::Relaxed);
+        action.sa_flags |= libc::SA_RESTART;
+    }
+    sigaction(signal, &action, ptr::null_mut())
 }
 
-like_sysv_signal!(sysv_signal __sysv_signal);
+/// System V's: blocks the signal, or installs a handler and unblocks it. Returns `SIG_HOLD` if it
+/// was blocked, and the handler before otherwise.
+#[libc_fn]
+pub unsafe fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    const SIG_HOLD: sighandler_t = 2;
+    let (how, mut before) = match handler {
+        SIG_HOLD => {
+            let mut action: libc::sigaction = zeroed();
+            match sigaction(signal, ptr::null(), &mut action) {
+                0 => (libc::SIG_BLOCK, action.sa_sigaction),
+                _ => return libc::SIG_ERR,
+            }
+        }
+        _ => (libc::SIG_UNBLOCK, by_sigaction(signal, handler, Some(0))),
+    };
+    if before != libc::SIG_ERR
+        && let Some(mask) = masks::change_by(how, bit(signal))
+        && mask & bit(signal) != 0
+    {
+        before = SIG_HOLD;
+    }
+    before
+}
 
-/// Prepares a jump out of handlers to the stack pointer `target`. Ends the process if one of them
-/// has interrupted the runtime.
-#[cold]
-fn leave_handlers(target: usize) {
-    // The carrier stays the same until the kernel knows its alternative stack again.
-    let _section = Raised::new();
-    match mark::jump(target) {
-        Ok(true) if !mark::in_handler() => alternative::leave(),
-        Ok(_) => {}
-        Err(signal) => left_the_runtime(signal),
+/// Puts a signal off if its handler must not run where the signal has come. Returns whether it did.
+///
+/// # Safety
+/// The arguments of a handler that is running.
+unsafe fn put_off(signal: c_int, info: *const siginfo_t, context: *mut c_void) -> bool {
+    if !no_suspend::in_section() || bit(signal) & OTHERS == 0 || context.is_null() || carries() {
+        return false;
+    }
+    let action = kernels_action(signal);
+    let plain = sending::plain(signal);
+    let info = match action.sa_flags & libc::SA_SIGINFO {
+        0 => &raw const plain, // The kernel has written none.
+        _ => info,
+    };
+    let before = sys::blocked_signals();
+    sys::block_only(before | OTHERS);
+    let (process, thread) = (std::process::id(), sys::os_thread_id());
+    // SAFETY: the kernel's own information, which it accepts from the process that it is for.
+    let sent = unsafe { call!(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info) };
+    if sent.is_err() {
+        sys::block_only(before);
+        return false; // No room for one more pending signal.
+    }
+    install_again(signal, &action);
+    // SAFETY: the caller's contract.
+    let mut place = unsafe { Interruption::new(context) };
+    no_suspend::put_off(place.blocked());
+    place.block_only(place.blocked() | OTHERS);
+    true
+}
+
+/// Returns the action that the kernel knows.
+pub(super) fn kernels_action(signal: c_int) -> libc::sigaction {
+    // SAFETY: all zeros is a valid action, which libc writes.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        real_sigaction(signal, ptr::null(), &mut action);
+        action
     }
 }
 
-/// Ends the process: its handler of `signal` is about to be left by a jump out of the runtime.
-#[cold]
-fn left_the_runtime(signal: u16) -> ! {
-    let digits = [signal / 10, signal % 10].map(|digit| b'0' + (digit % 10) as u8);
-    let number = &digits[usize::from(signal < 10)..];
-    sys::fatal(&[
-        "the program jumped out of its handler of signal ",
-        core::str::from_utf8(number).unwrap_or_default(),
-        ", which had interrupted the runtime of virtual threads in the middle of a step. Return \
-         from the handler, or block the signal where virtual threads may run",
-    ])
+/// Puts a handler in force again that the kernel has forgotten when it called it (`SA_RESETHAND`):
+/// of the action it forgets nothing else.
+pub(super) fn install_again(signal: c_int, action: &libc::sigaction) {
+    let mut action = *action;
+    if action.sa_sigaction == libc::SIG_DFL && action.sa_flags & libc::SA_RESETHAND != 0 {
+        action.sa_sigaction = dispatcher();
+        // SAFETY: a valid action, which was in force until now.
+        unsafe { real_sigaction(signal, &action, ptr::null_mut()) };
+    }
 }
 
-/// Defines functions like `longjmp`, each through libc's own.
-macro_rules! jumps {
-    ($($name:ident)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`.")]
-        ///
-        /// # Safety
-        /// As for libc's function of this name.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C-unwind" fn $name(buffer: *mut c_void, value: c_int) -> ! {
-            use pirn_rt::glibc::symbols::real;
-            // SAFETY: the caller's contract: a buffer that `setjmp` has filled in.
-            unsafe {
-                if mark::in_handler() {
-                    leave_handlers(jump::target(buffer));
-                }
-                jumps::restore(buffer);
-                real!(unwinding fn $name(buffer: *mut c_void, value: c_int) -> !)
-            }
-        }
-    )*};
+/// Returns whether the running platform thread carries virtual threads just now.
+pub(super) fn carries() -> bool {
+    sched::carrier(&NoSuspend::new()).is_some()
 }
-
-jumps!(longjmp _longjmp siglongjmp __longjmp_chk);

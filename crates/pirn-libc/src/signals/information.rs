@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   owner   0                   free
-//!           CLAIMED             somebody writes or reads it
+//!           CLAIMED             a thread writes or reads it
 //!           a thread's id       pending for that thread
 //! ```
 
@@ -85,8 +85,8 @@ pub(crate) fn put(thread: &Core, info: &siginfo_t, of_process: bool) -> bool {
     // SAFETY: claimed.
     unsafe { (*entry.info.get()).write(*info) };
     entry.signal.store(info.si_signo as usize, Relaxed); // Relaxed: published below.
-    entry.of_process.store(of_process, Relaxed); // Relaxed: as above.
-    entry.order.store(ORDER.fetch_add(1, Relaxed), Relaxed); // Relaxed: as above.
+    entry.of_process.store(of_process, Relaxed); // Relaxed: published below.
+    entry.order.store(ORDER.fetch_add(1, Relaxed), Relaxed); // Relaxed: published below.
     USED.fetch_max(index + 1, Release); // Release: pairs with the Acquire in `used`.
     // Release: pairs with the Acquire in `claim`.
     entry.owner.store(thread.id(), Release);
@@ -120,10 +120,10 @@ pub(crate) fn any(thread: &Core, signal: c_int) -> bool {
 
 fn oldest(thread: &Core, signal: c_int) -> Option<&'static Entry> {
     let is_it = |entry: &&Entry| {
-        // Acquire: pairs with the Release in `put`. Relaxed: ordered by it.
+        // Acquire: pairs with the Release in `put`. Relaxed: ordered by that.
         entry.owner.load(Acquire) == thread.id() && entry.signal.load(Relaxed) == signal as usize
     };
-    let order = |entry: &&Entry| entry.order.load(Relaxed); // Relaxed: as above.
+    let order = |entry: &&Entry| entry.order.load(Relaxed); // Relaxed: ordered by the owner.
     used().iter().filter(is_it).min_by_key(order)
 }
 

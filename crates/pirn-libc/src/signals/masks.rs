@@ -1,16 +1,18 @@
 //! Signal masks: `pthread_sigmask`, `sigprocmask`, and what is pending: `sigpending`.
 
+use crate::forward::number;
 use crate::registry::interposed;
 use crate::signals::{delivery, process_wide, sending};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::sigset_t;
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::mark::Raised;
-use pirn_rt::runtime;
+use pirn_libc_macros::libc_fn;
+use pirn_rt::no_suspend::NoSuspend;
+use pirn_rt::sched::runtime;
+use pirn_rt::sched::safepoint;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
-use pirn_rt::vthread::{self, Core, Current, summons};
+use pirn_rt::vthread::{self, Core, Current};
 
 interposed! {
     family "Signal masks" for Correctness;
@@ -25,6 +27,28 @@ interposed! {
     }
 }
 
+/// Returns the kernel's part of a set of the C library's, which begins with it: the first 64
+/// signals.
+pub(super) fn bits(set: &mut sigset_t) -> &mut u64 {
+    // SAFETY: a set begins with the kernel's.
+    unsafe { &mut *core::ptr::from_mut(set).cast() }
+}
+
+/// Returns the same of a set that is only read.
+pub(super) fn bits_of(set: &sigset_t) -> u64 {
+    // SAFETY: a set begins with the kernel's.
+    unsafe { core::ptr::from_ref(set).cast::<u64>().read() }
+}
+
+/// Reads the same where there may be no more than the kernel's part; `None` for null.
+///
+/// # Safety
+/// A set, or null.
+pub(super) unsafe fn read(set: *const sigset_t) -> Option<u64> {
+    // SAFETY: the caller's contract; as in `bits`.
+    unsafe { set.cast::<u64>().as_ref().copied() }
+}
+
 /// Makes these the signals that the running virtual thread blocks, and delivers what that has
 /// unblocked. Returns those before.
 pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
@@ -33,7 +57,7 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
         sending::give_back(&thread, mask & !before);
     }
     if thread.signals.deliverable() != 0 {
-        summons::note_own(thread);
+        safepoint::note_own(thread);
         delivery::at_once();
     }
     before
@@ -44,15 +68,15 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
 pub(super) fn set_quietly(thread: &Core, mask: u64) {
     thread.signals.mask.store(mask & !NEVER_BLOCKED, SeqCst);
     if thread.signals.deliverable() != 0 {
-        summons::summon(thread);
+        safepoint::request(thread);
     }
 }
 
 /// Calls `wait`, which parks until its timeout, with this mask, as `ppoll` does: handlers of what
 /// it lets through end the wait, and run before the mask is restored. A null mask changes nothing.
 ///
-/// As in `sigsuspend`, all signals are blocked meanwhile, and those that are let through awaited: a
-/// handler that ran in front of the wait would not end it.
+/// All signals are blocked meanwhile, and those that are let through awaited: a handler that ran in
+/// front of the wait would not end it.
 pub(crate) fn waiting(
     thread: Current,
     mask: *const sigset_t,
@@ -62,25 +86,32 @@ pub(crate) fn waiting(
     if mask.is_null() {
         return wait(timeout);
     }
-    let mask = sys::fetch_u64(mask.addr())?;
+    with(thread, sys::fetch_u64(mask.addr())?, timeout, wait)
+}
+
+/// Does that with a mask that has been read. An ignored signal does not end the wait.
+pub(super) fn with(
+    thread: Current,
+    mask: u64,
+    timeout: Option<u64>,
+    mut wait: impl FnMut(Option<u64>) -> SysResult,
+) -> SysResult {
     let (signals, set) = (&thread.signals, !mask & !NEVER_BLOCKED);
     let (begun, start) = (delivery::begun(), sys::now());
     let before = signals.mask.swap(u64::MAX, SeqCst);
     loop {
         signals.awaited.store(set, SeqCst);
         if signals.any_awaited() {
-            summons::note_own(thread);
+            safepoint::note_own(thread);
         }
         process_wide::unblocked(set);
         let result = wait(timeout.map(|nanos| nanos.saturating_sub(sys::now() - start)));
         let ended = result == Err(Errno(libc::EINTR)) && signals.any_awaited();
         signals.awaited.store(0, SeqCst);
-        if !ended {
-            exchange(thread, before);
-            return result;
+        if ended {
+            exchange(thread, mask); // Runs the handlers.
         }
-        exchange(thread, mask); // Runs the handlers; none if the signal is ignored.
-        if delivery::begun() != begun {
+        if !ended || delivery::begun() != begun {
             exchange(thread, before);
             return result;
         }
@@ -88,48 +119,38 @@ pub(crate) fn waiting(
     }
 }
 
-/// While this lives, the kernel's mask of the carrier is that of the running virtual thread, for
-/// what inherits it, and the thread stays on the carrier.
-pub(crate) struct InKernel {
-    /// The mask to be restored.
-    before: Option<u64>,
-    _mark: Option<Raised>,
-}
+/// While this lives, the kernel has another mask for the running OS thread, and the thread stays on
+/// it. Empty if there is nothing to change.
+pub(crate) struct InKernel(Option<(u64, NoSuspend)>);
 
 impl InKernel {
+    /// Has the carrier's mask be the running virtual thread's, for a thread or program that
+    /// inherits it.
     pub(crate) fn of_this_thread() -> InKernel {
-        let Some(thread) = vthread::current() else {
-            // Without the mark: signals that it puts off would be blocked for what inherits it.
-            return InKernel {
-                before: None,
-                _mark: None,
-            };
-        };
-        let mark = Raised::new();
-        let carriers = sys::blocked_signals();
-        sys::block_only(thread.signals.mask.load(SeqCst));
-        InKernel {
-            before: Some(carriers),
-            _mark: Some(mark),
-        }
+        // On a platform thread not even a section: signals that it puts off would be blocked for
+        // what inherits the mask.
+        let own = vthread::current().map(|thread| thread.signals.mask.load(SeqCst));
+        InKernel(own.map(|mask| InKernel::change(|_| mask)))
     }
 
     /// The same with what threads of the runtime block, on any thread: no handler of a signal runs
     /// here meanwhile, nor on a platform thread that is made, before it has begun.
     pub(crate) fn of_helper() -> InKernel {
-        let mark = Raised::new();
+        InKernel(Some(InKernel::change(|before| before | signals::OTHERS)))
+    }
+
+    /// Changes the mask. Returns the one before.
+    fn change(mask: impl FnOnce(u64) -> u64) -> (u64, NoSuspend) {
+        let section = NoSuspend::new();
         let before = sys::blocked_signals();
-        sys::block_only(before | signals::OTHERS);
-        InKernel {
-            before: Some(before),
-            _mark: Some(mark),
-        }
+        sys::block_only(mask(before));
+        (before, section)
     }
 }
 
 impl Drop for InKernel {
     fn drop(&mut self) {
-        if let Some(before) = self.before {
+        if let Some((before, _)) = self.0 {
             sys::block_only(before);
         }
     }
@@ -139,7 +160,7 @@ impl Drop for InKernel {
 /// before: a handler that the change lets run may never return here.
 ///
 /// # Errors
-/// That of `tell`; `EINVAL`, if there is a set but no such `how`.
+/// As `tell`; `EINVAL`, if there is a set but no such `how`.
 fn change(
     thread: Current,
     how: c_int,
@@ -187,7 +208,7 @@ pub(crate) unsafe fn by_number([how, new, old, size, ..]: [usize; 6]) -> Option<
         return None; // It refuses that.
     }
     if !runtime::is_started() {
-        // There is nobody to tell, and no handler yet for what cannot be fetched.
+        // There is no virtual thread to tell, and no handler yet for what cannot be fetched.
         signals::forget();
         return None;
     }
@@ -212,48 +233,28 @@ pub(crate) unsafe fn by_number([how, new, old, size, ..]: [usize; 6]) -> Option<
     Some(change(thread, how as c_int, set, tell).map(|()| 0))
 }
 
-/// `pthread_sigmask`. Returns an error number.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_sigmask(
-    how: c_int,
-    new: *const sigset_t,
-    old: *mut sigset_t,
-) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        // The C library's set begins with the kernel's, which is all that libc reads and writes.
-        let set = new.cast::<u64>().as_ref().copied();
-        if let Some(thread) = vthread::current() {
-            let tell = |before| {
-                if let Some(old) = old.cast::<u64>().as_mut() {
-                    *old = before;
-                }
-                Ok(())
-            };
-            return change(thread, how, set, tell).map_or_else(|e| e.0, |()| 0);
-        }
-        if let Some(set) = set {
-            note_platform_threads(how, set);
-        }
-        real!(fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int)
+/// Returns an error number.
+#[libc_fn]
+pub unsafe fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    let set = read(new); // All that libc reads.
+    if let Some(thread) = vthread::current() {
+        let tell = |before| {
+            if let Some(old) = old.as_mut() {
+                *bits(old) = before;
+            }
+            Ok(())
+        };
+        return number(change(thread, how, set, tell));
     }
+    if let Some(set) = set {
+        note_platform_threads(how, set);
+    }
+    libcs!()
 }
 
-/// `sigprocmask`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn sigprocmask(
-    how: c_int,
-    new: *const sigset_t,
-    old: *mut sigset_t,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    match unsafe { pthread_sigmask(how, new, old) } {
+#[libc_fn]
+pub unsafe fn sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
+    match pthread_sigmask(how, new, old) {
         0 => 0,
         e => sys::to_c(Err(Errno(e))) as c_int,
     }
@@ -273,29 +274,24 @@ fn word(how: c_int, mask: c_int) -> c_int {
 }
 
 /// Changes the mask of the running thread, and returns the one before; `None` with `errno` set.
-fn change_by(how: c_int, bits: u64) -> Option<u64> {
-    // SAFETY: all zeros is a valid set, which begins with the kernel's.
+pub(super) fn change_by(how: c_int, signals: u64) -> Option<u64> {
+    // SAFETY: all zeros is a valid set.
     unsafe {
         let (mut new, mut old): (sigset_t, sigset_t) = core::mem::zeroed();
-        (&raw mut new).cast::<u64>().write(bits);
+        *bits(&mut new) = signals;
         let changed = sigprocmask(how, &new, &mut old) == 0;
-        changed.then(|| (&raw const old).cast::<u64>().read())
+        changed.then(|| bits_of(&old))
     }
 }
 
-/// `sigpending`: the thread's own, and those of the process, which the kernel keeps.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sigpending(set: *mut sigset_t) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    let result = unsafe { real!(fn sigpending(set: *mut sigset_t) -> c_int) };
+/// The thread's own, and the process's, which the kernel keeps.
+#[libc_fn]
+pub unsafe fn sigpending(set: *mut sigset_t) -> c_int {
+    let result = libcs!();
     if result == 0
         && let Some(thread) = vthread::current()
     {
-        // SAFETY: as above; the C library's set begins with the kernel's.
-        let set = unsafe { &mut *set.cast::<u64>() };
+        let set = bits(&mut *set);
         *set = (*set | thread.signals.pending.load(SeqCst)) & thread.signals.mask.load(SeqCst);
     }
     result

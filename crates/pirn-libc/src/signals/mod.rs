@@ -10,17 +10,17 @@
 //!   1 siginfo into the table [information]
 //!   2 pending |= signal
 //!   3 blocked? that is all                     a mask that changes looks at pending [masks]
-//!   4 summon ------------------------------->  5 leaves its wait and all lists, or is interrupted
-//!                                                where it computes (`vthread/summons.rs`)
+//!   4 request ------------------------------>  5 leaves its wait and all lists, or is interrupted
+//!                                                where it computes (`sched/safepoint.rs`)
 //!                                              6 asks the kernel for the action
 //!                                              7 calls the handler, as a function, on its own stack
 //!                                              8 SA_RESTART: begins the wait again; else EINTR
 //! ```
 //!
-//! * The mark is down in such a handler: it may park, be preempted, go on on another carrier, and
-//!   be left by a jump. [`dispatch`](handler), in which nothing parks, remains for signals
-//!   that the kernel delivers: faults, and all on platform threads, after a section of the runtime
-//!   ([`deferred`]).
+//! * Such a handler runs outside of all sections: it may park, be preempted, go on on another
+//!   carrier, and be left by a jump. [`dispatch`](handler), in which nothing parks, remains for
+//!   signals that the kernel delivers: faults, and all on platform threads, after a section of the
+//!   runtime.
 //! * The kernel is asked for the action, and so knows it: `exec`, `fork` and platform threads see
 //!   the same. The default action is the kernel's, too: the thread unblocks the signal on its
 //!   carrier and sends it there.
@@ -29,25 +29,20 @@
 //!   ([`process_wide`]). A virtual thread that waits for signals ([`sigwait`])
 //!   takes them from the kernel's own set.
 //! * Faults (`SIGSEGV`, …) are never blocked in the kernel on a carrier, and are delivered by it.
-//!   So are signals that it sends for a call of the thread's own ([`raised`]).
+//!   So are signals that it sends for a call of the thread's own ([`default`]).
 //!
 //! Others may have the thread run something at its safe points in the same way, such as a
-//! cancellation: [`summon`](pirn_rt::vthread::summons::summon) it, and look in [`delivery`]'s hook
-//! whether there is something to run.
+//! cancellation: [request](pirn_rt::sched::safepoint::request) a safe point of it, and look in
+//! [`delivery`]'s hook whether there is something to run.
 
 pub(crate) mod alternative;
-pub(crate) mod by_id;
-pub(crate) mod contexts;
-mod deferred;
+pub mod default;
 pub mod delivery;
-pub(crate) mod directed;
 pub(crate) mod handler;
 pub(crate) mod information;
-mod jumps;
+pub(crate) mod jumps;
 pub(crate) mod masks;
 pub mod process_wide;
-pub mod quit;
-pub mod raised;
 pub(crate) mod sending;
 pub(crate) mod sigwait;
 pub(crate) mod stand_in;
@@ -55,8 +50,7 @@ pub mod urgent;
 
 /// Makes virtual threads run handlers. Called once, at the start.
 pub(crate) fn prepare() {
-    contexts::prepare();
     jumps::prepare();
-    pirn_rt::vthread::summons::set_hook(delivery::deliver);
-    pirn_rt::vthread::summons::set_end_hook(sending::discard);
+    pirn_rt::sched::safepoint::set_hook(delivery::deliver);
+    pirn_rt::sched::safepoint::set_end_hook(sending::discard);
 }

@@ -5,10 +5,10 @@
 //! that a virtual thread would take it. So it is looked for, and given to one of these,
 //!
 //! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
-//!   alone: a signal that nobody wants stays readable);
+//!   alone: a signal that no thread takes stays readable);
 //! * when a virtual thread unblocks it: by that thread itself;
-//! * when a thread of the process sends it by `kill`: by that one. POSIX has a signal that only the
-//!   sender does not block delivered before `kill` returns.
+//! * when a thread of the process sends it by `kill`: by that one. If only the sender does
+//!   not block the signal, POSIX requires its delivery before `kill` returns.
 //!
 //! The helper is started when a platform thread blocks signals, ends as `main` does, or a virtual
 //! thread unblocks some; programs without signals have none. It has a table of descriptors of its
@@ -21,10 +21,11 @@ use crate::{identity, virtual_thread};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{pid_t, siginfo_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::other_table;
-use pirn_rt::mark;
-use pirn_rt::runtime::{self, Runtime};
+use pirn_rt::no_suspend;
 use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sched::runtime::{self, Runtime};
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
@@ -38,7 +39,7 @@ interposed! {
     Own by hand { kill: "delivers what only the caller takes" }
 }
 
-/// The signals that are given out. Not that of preemption, which carriers take themselves.
+/// The signals that are given out: all but `SIGURG`, which carriers take themselves.
 const GIVEN: u64 = !(SYNCHRONOUS | NEVER_BLOCKED | bit(pirn_rt::sched::preempt::SIGNAL));
 
 /// Whether the process has the helper.
@@ -69,7 +70,7 @@ impl Drop for Turn {
     }
 }
 
-/// Begins anew, in the child of a fork: it has no helper, and nobody else gives signals out.
+/// Begins anew, in the child of a fork: it has no helper, and no other thread gives signals out.
 pub(crate) fn after_fork() {
     HELPED.store(false, SeqCst);
     GIVING.store(false, SeqCst);
@@ -78,7 +79,7 @@ pub(crate) fn after_fork() {
 /// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
 /// signal. Without memory or OS threads for it, signals wait until a thread unblocks them.
 pub fn watch() {
-    if !runtime::is_started() || mark::is_up() || HELPED.swap(true, SeqCst) {
+    if !runtime::is_started() || no_suspend::is_on() || HELPED.swap(true, SeqCst) {
         return;
     }
     if start_helper("pirn-signals", 64 << 10, help).is_err() {
@@ -97,7 +98,7 @@ fn help() {
             // SAFETY: all zeros is an event, and the kernel writes one.
             let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
             let (place, one, for_ever) = (&raw mut event, 1, -1);
-            // SAFETY: as above.
+            // SAFETY: all zeros is an event, and the kernel writes one.
             match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
                 Ok(_) | Err(Errno(libc::EINTR)) => {}
                 Err(_) => break,
@@ -114,9 +115,11 @@ fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
         u64: 0,
     };
     other_table::make(&runtime.poller)?;
-    let signals = descriptor(GIVEN)?;
-    // SAFETY: a valid event.
+    const NEW: c_int = -1;
+    let (given, cloexec) = (GIVEN, libc::SFD_CLOEXEC);
+    // SAFETY: eight bytes, and a valid event.
     unsafe {
+        let signals = call!(libc::SYS_signalfd4, NEW, &raw const given, 8, cloexec)?;
         let poller = call!(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC)?;
         let (add, event) = (libc::EPOLL_CTL_ADD, &raw mut event);
         call!(libc::SYS_epoll_ctl, poller, add, signals, event)?;
@@ -124,8 +127,8 @@ fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
     }
 }
 
-/// Returns the signals that are pending for the process, of those that this carrier or helper
-/// blocks: all that are given out.
+/// Returns the signals that are pending for the process. This carrier or helper blocks all that are
+/// given out, and the kernel tells no others.
 fn pending() -> u64 {
     let mut set = 0u64;
     // SAFETY: the kernel writes eight bytes.
@@ -135,16 +138,15 @@ fn pending() -> u64 {
 
 /// Takes note that the running virtual thread has unblocked these signals.
 pub(crate) fn unblocked(signals: u64) {
-    if signals & GIVEN != 0 && !mark::is_up() {
+    if signals & GIVEN != 0 && !no_suspend::is_on() {
         give_out(signals);
         delivery::at_once(); // Also what the helper has just given to this thread.
         watch();
     }
 }
 
-/// `kill`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
+#[libc_fn]
+pub fn kill(process: pid_t, signal: c_int) -> c_int {
     let process = match identity::process_of(process) {
         Ok(process) => process,
         Err(e) => return sys::to_c(Err(e)) as c_int,
@@ -152,7 +154,7 @@ pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_kill, process, signal) };
     let here = process == 0 || process.cast_unsigned() == std::process::id();
-    if result.is_ok() && here && signal != 0 && runtime::is_started() && !mark::is_up() {
+    if result.is_ok() && here && signal != 0 && runtime::is_started() && !no_suspend::is_on() {
         if virtual_thread().is_some() {
             give_out(bit(signal));
             delivery::at_once();
@@ -164,8 +166,8 @@ pub extern "C-unwind" fn kill(process: pid_t, signal: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
-/// Gives those of these signals that are pending for the process to virtual threads that do not
-/// block them, unless a platform thread takes them.
+/// Gives the process's pending signals among `signals` to virtual threads that do not block them,
+/// unless a platform thread takes them.
 fn give_out(signals: u64) {
     let _turn = Turn::take();
     let mut left = pending() & signals & GIVEN;
@@ -216,7 +218,7 @@ fn platform_thread_takes(signal: c_int) -> bool {
     tasks.flatten().any(|task| takes(&task.path()))
 }
 
-/// Takes a signal off those of the process, and makes it pending for a virtual thread. Returns
+/// Takes a pending signal from the process, and makes it pending for a virtual thread. Returns
 /// whether to look for more of the kind.
 fn hand_over(signal: c_int, slot: Slot) -> bool {
     let _undisturbed = InKernel::of_helper(); // As in `sending`.
@@ -224,7 +226,7 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
         return false;
     };
     let posted = table::visit(slot, |core| {
-        let posted = sending::post_of_process(core, &info);
+        let posted = sending::post(core, &info, true).is_ok();
         if posted && !core.signals.wants(signal) {
             // It has just blocked the signal, and has not seen that it is there.
             information::take_of_process(core, bit(signal), sending::to_process);
@@ -236,14 +238,6 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
         sending::to_process(&info);
     }
     posted != Some(false)
-}
-
-/// Returns a new descriptor that is readable while a signal of a set is pending for the process.
-pub(crate) fn descriptor(set: u64) -> Result<c_int, Errno> {
-    const NEW: c_int = -1;
-    let (set, cloexec) = (&raw const set, libc::SFD_CLOEXEC);
-    // SAFETY: the kernel reads eight bytes.
-    unsafe { call!(libc::SYS_signalfd4, NEW, set, 8, cloexec) }.map(|fd| fd as c_int)
 }
 
 /// Takes a signal of a set off those that are pending for the process.

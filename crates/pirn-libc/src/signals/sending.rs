@@ -1,7 +1,8 @@
-//! Sending signals to threads: `pthread_kill`, `pthread_sigqueue`, `raise`. By their ids:
-//! [`by_id`](crate::signals::by_id).
+//! Sending signals to threads: `pthread_kill`, `pthread_sigqueue`, `raise`; by their ids
+//! ([`identity`]) `tgkill`.
 
-use crate::identity::slot_of;
+use crate::forward::number;
+use crate::identity::{self, Whose, slot_of};
 use crate::posix::core_of;
 use crate::registry::interposed;
 use crate::signals::masks::InKernel;
@@ -9,20 +10,34 @@ use crate::signals::{delivery, information};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
-use libc::{pthread_t, siginfo_t, sigval};
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::mark::Raised;
-use pirn_rt::runtime;
+use libc::{pid_t, pthread_t, siginfo_t, sigval};
+use pirn_libc_macros::libc_fn;
+use pirn_rt::no_suspend::NoSuspend;
+use pirn_rt::sched::runtime;
+use pirn_rt::sched::safepoint;
 use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SignalInfo, SysResult, call};
 use pirn_rt::vthread::signals::bit;
-use pirn_rt::vthread::{self, Core, summons, table};
+use pirn_rt::vthread::{self, Core, table};
 
 interposed! {
     family "Signals to threads" for Correctness;
 
     Own by hand {
-        pthread_kill, pthread_sigqueue, raise, gsignal,
+        pthread_kill, pthread_sigqueue,
+    }
+    Own as {
+        /// To a virtual thread, as `pthread_kill`.
+        fn tgkill(process: pid_t, id: pid_t, signal: c_int) -> c_int
+            = sys::to_c(to_id(Some(process), id, signal)) as c_int;
+        fn raise(signal: c_int) -> c_int = match vthread::current() {
+            Some(own) => {
+                let sent = send(&Target::Oneself(&own), &plain(signal));
+                sys::to_c(sent.map(|()| 0)) as c_int
+            }
+            None => libcs!(),
+        };
+        fn gsignal(signal: c_int) -> c_int = raise(signal);
     }
 }
 
@@ -44,34 +59,25 @@ fn information_of(signal: c_int, code: c_int, value: usize) -> siginfo_t {
     unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) }
 }
 
-/// Makes a signal pending for a thread, and summons the thread if it is to be delivered.
+/// Makes a signal pending for a thread, and requests a safe point if it is to be delivered. A
+/// thread that cannot take one that was sent to the process gives it back.
 ///
 /// # Errors
-/// `EAGAIN`: a signal that queues finds no room.
-pub(crate) fn post(thread: &Core, info: &siginfo_t) -> Result<(), Errno> {
+/// `EAGAIN`: there is no room for its information, which one that queues, or that was sent to the
+/// process, cannot do without.
+pub(crate) fn post(thread: &Core, info: &siginfo_t, of_process: bool) -> Result<(), Errno> {
     let signal = info.si_signo;
-    if signal < FIRST_QUEUED && thread.signals.pending.load(SeqCst) & bit(signal) != 0 {
-        // One of its kind is kept, the first.
-        tell(thread, signal);
-        return Ok(());
+    let is_plain = !of_process && signal < FIRST_QUEUED;
+    // One of its kind is kept, the first.
+    let is_there = is_plain && thread.signals.pending.load(SeqCst) & bit(signal) != 0;
+    if !is_there {
+        if !information::put(thread, info, of_process) && !is_plain {
+            return Err(Errno(libc::EAGAIN));
+        }
+        thread.signals.pending.fetch_or(bit(signal), SeqCst);
     }
-    if !information::put(thread, info, false) && signal >= FIRST_QUEUED {
-        return Err(Errno(libc::EAGAIN));
-    }
-    thread.signals.pending.fetch_or(bit(signal), SeqCst);
     tell(thread, signal);
     Ok(())
-}
-
-/// Makes a signal that was sent to the process pending for a thread, as [`post`] does. Returns
-/// whether there was room.
-pub(super) fn post_of_process(thread: &Core, info: &siginfo_t) -> bool {
-    if !information::put(thread, info, true) {
-        return false;
-    }
-    thread.signals.pending.fetch_or(bit(info.si_signo), SeqCst);
-    tell(thread, info.si_signo);
-    true
 }
 
 /// Sends a signal to the process again that a thread cannot take.
@@ -85,7 +91,7 @@ pub(super) fn to_process(info: &siginfo_t) {
 /// sent to that: another thread may take them.
 #[cold]
 pub(super) fn give_back(thread: &Core, signals: u64) {
-    let _mark = Raised::new(); // As in `take`.
+    let _section = NoSuspend::new(); // As in `take`.
     let before = thread.signals.pending.fetch_and(!signals, SeqCst);
     information::take_of_process(thread, signals, to_process);
     // What is left: as in `take`.
@@ -109,16 +115,16 @@ fn tell(thread: &Core, signal: c_int) {
         return;
     }
     match vthread::current() {
-        Some(own) if own.as_ptr().as_ptr().cast_const() == thread => summons::note_own(own),
-        _ => summons::summon(thread),
+        Some(own) if own.as_ptr().as_ptr().cast_const() == thread => safepoint::note_own(own),
+        _ => safepoint::request(thread),
     }
 }
 
-/// Takes a pending signal off those of the running thread. Returns its information, or `None` if
-/// it has been taken already: its sender sets the bit after the information is there, when it may
-/// have been found.
+/// Takes a pending signal from the running thread. Returns its information, or `None` if it has
+/// been taken already: the sender sets the bit after it has put the information there, where it
+/// may have been found meanwhile.
 pub(crate) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
-    let _mark = Raised::new(); // A handler that ran here would take the same signal.
+    let _section = NoSuspend::new(); // A handler that ran here would take the same signal.
     // Before the information is looked at: a signal that is sent meanwhile sets it again.
     let before = thread.signals.pending.fetch_and(!bit(signal), SeqCst);
     let info = information::take(thread, signal);
@@ -166,7 +172,7 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
     }
     let post = |thread: &Core| match info.si_signo {
         0 => Ok(()),
-        _ => post(thread, info),
+        _ => post(thread, info, false),
     };
     match target {
         Target::Oneself(thread) => {
@@ -196,39 +202,18 @@ pub(crate) fn send_info(thread: pthread_t, info: &siginfo_t) -> SysResult {
     send(&target, info).map(|()| 0)
 }
 
-/// Returns an error number, as pthread functions do.
-fn number(result: Result<(), Errno>) -> c_int {
-    result.map_or_else(|e| e.0, |()| 0)
-}
-
-/// `pthread_kill`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
     match target(thread) {
-        // SAFETY: the caller's contract.
-        None => unsafe { real!(fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int) },
+        None => libcs!(),
         Some(target) => number(send(&target, &plain(signal))),
     }
 }
 
-/// `pthread_sigqueue`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_sigqueue(
-    thread: pthread_t,
-    signal: c_int,
-    value: sigval,
-) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int {
     match target(thread) {
-        // SAFETY: the caller's contract.
-        None => unsafe {
-            real!(fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int)
-        },
+        None => libcs!(),
         Some(target) => {
             let info = information_of(signal, libc::SI_QUEUE, value.sival_ptr as usize);
             number(send(&target, &info))
@@ -236,25 +221,54 @@ pub unsafe extern "C-unwind" fn pthread_sigqueue(
     }
 }
 
-/// Sends a signal to the running virtual thread.
-fn raise_here(thread: &Core, signal: c_int) -> SysResult {
-    send(&Target::Oneself(thread), &plain(signal)).map(|()| 0)
-}
-
-/// `raise`.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn raise(signal: c_int) -> c_int {
-    match vthread::current() {
-        Some(own) => sys::to_c(raise_here(&own, signal)) as c_int,
+/// Sends a signal to the thread with an id, of a process if that is given.
+pub(crate) fn to_id(process: Option<pid_t>, id: pid_t, signal: c_int) -> SysResult {
+    // What `gettid` gives in Rust programs: the carrier blocks the signal.
+    let id = identity::of_own_carrier(id).unwrap_or(id);
+    let whose = match id {
+        ..=0 => Whose::Kernels, // It refuses them.
+        _ => identity::find(id)?,
+    };
+    match (whose, process) {
+        (Whose::Virtual(_), Some(..=0)) => Err(Errno(libc::EINVAL)),
+        (Whose::Virtual(_), Some(process)) if process.cast_unsigned() != std::process::id() => {
+            Err(Errno(libc::ESRCH))
+        }
+        (Whose::Virtual(thread), _) => send_info(thread, &plain(signal)),
         // SAFETY: no pointers.
-        None => unsafe { real!(fn raise(signal: c_int) -> c_int) },
+        (Whose::Kernels, Some(process)) => unsafe { call!(libc::SYS_tgkill, process, id, signal) },
+        // SAFETY: no pointers.
+        (Whose::Kernels, None) => unsafe { call!(libc::SYS_tkill, id, signal) },
     }
 }
 
-/// `gsignal`.
-#[unsafe(no_mangle)]
-pub extern "C" fn gsignal(signal: c_int) -> c_int {
-    raise(signal)
+/// Sends a signal with an information at this address to a virtual thread; `None`: it is the
+/// kernel's.
+///
+/// # Safety
+/// The caller may read there.
+pub(crate) unsafe fn queue_to_id(
+    process: pid_t,
+    id: pid_t,
+    signal: c_int,
+    info: usize,
+) -> Option<SysResult> {
+    let own = process.cast_unsigned() == std::process::id();
+    let id = identity::of_own_carrier(id).unwrap_or(id);
+    let thread = match identity::find(id) {
+        _ if id <= 0 || !own => return None,
+        Ok(Whose::Kernels) => return None,
+        Ok(Whose::Virtual(thread)) => thread,
+        Err(e) => return Some(Err(e)),
+    };
+    let words = size_of::<siginfo_t>() / size_of::<u64>();
+    if let Err(e) = (0..words).try_for_each(|i| sys::fetch_u64(info + i * 8).map(drop)) {
+        return Some(Err(e));
+    }
+    // SAFETY: readable a moment ago.
+    let mut info = unsafe { (info as *const siginfo_t).read_unaligned() };
+    info.si_signo = signal;
+    Some(send_info(thread, &info))
 }
 
 #[cfg(test)]

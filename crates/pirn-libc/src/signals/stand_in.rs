@@ -1,13 +1,45 @@
 //! The OS thread that stands for virtual threads where the kernel must know one that lasts: as the
-//! target of timers' signals ([`directed`](crate::signals::directed)), and as the owner of robust
-//! mutexes that other processes share. It is started when it is first needed.
+//! owner of robust mutexes that other processes share, and as the target of timers whose signals
+//! are for one thread (`SIGEV_THREAD_ID`), as profilers make them. It is started when it is first
+//! needed.
+//!
+//! Such a timer is made for the stand-in, with a signal and a value of the runtime's; the stand-in
+//! waits for the signal, and sends the program's on:
+//!
+//! ```text
+//!   program   timer_create(signal S, value V, virtual thread T)
+//!   kernel    a timer for the stand-in, with the signal of preemption and the value K
+//!   ENTRIES   K: S, V, T
+//!   stand-in  takes the signal, looks K up, sends S with V to T
+//! ```
+//!
+//! Carriers do not block the signal of preemption, so none that is for the process stays pending,
+//! for the stand-in to take. It passes on what it gets of others.
 
-use crate::signals::directed;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use crate::identity::{self, Whose};
+use crate::registry::interposed;
+use crate::signals::{delivery, sending};
+use crate::virtual_thread;
+use core::ffi::{c_int, c_long};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use libc::{clockid_t, pid_t, sigevent, siginfo_t, sigval, timer_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::lock::Lock;
 use pirn_rt::sanitizer::valgrind;
-use pirn_rt::sys::{self, Errno};
+use pirn_rt::sched::preempt;
+use pirn_rt::sys::{self, Errno, SignalInfo, call};
+use pirn_rt::vthread::signals::bit;
 use pirn_rt::vthread::start_helper;
+
+interposed! {
+    family "Timers that signal a thread" for Scaling;
+
+    Own by hand {
+        timer_create: "with `SIGEV_THREAD_ID`, by a helper", timer_delete,
+    }
+}
 
 /// See the module's documentation.
 #[derive(Clone, Copy)]
@@ -24,9 +56,28 @@ const NONE: u32 = 0;
 const STARTING: u32 = u32::MAX;
 static TP: AtomicUsize = AtomicUsize::new(0);
 
-/// Begins anew, in the child of a fork, which has none.
+/// A timer for a virtual thread.
+struct Entry {
+    key: usize,
+    /// As libc or the kernel calls it.
+    timer: usize,
+    signal: c_int,
+    value: usize,
+    thread: pid_t,
+}
+
+static ENTRIES: Lock<Vec<Entry>> = Lock::new(Vec::new());
+static KEYS: AtomicUsize = AtomicUsize::new(1);
+
+/// The key of the timer whose signal the helper is about to send on; 0: none.
+static PASSING: AtomicUsize = AtomicUsize::new(0);
+
+/// Begins anew, in the child of a fork, which has neither the thread nor the timers.
 pub(crate) fn after_fork() {
     ID.store(NONE, SeqCst);
+    PASSING.store(0, SeqCst);
+    // SAFETY: the threads that may have held it are gone.
+    unsafe { ENTRIES.renew(Vec::new()) };
 }
 
 /// Returns it.
@@ -51,10 +102,160 @@ pub(crate) fn get() -> Result<StandIn, Errno> {
     }
 }
 
+/// Returns the virtual thread that a timer is to signal, or `None`: the timer is the kernel's.
+fn target(event: &sigevent) -> Option<Result<pid_t, Errno>> {
+    let id = event.sigev_notify_thread_id;
+    if event.sigev_notify != libc::SIGEV_THREAD_ID || id <= 0 {
+        return None;
+    }
+    if !(1..=64).contains(&event.sigev_signo) {
+        return None; // The kernel refuses it.
+    }
+    match identity::find(id) {
+        Ok(Whose::Virtual(_)) => Some(Ok(id)),
+        Ok(Whose::Kernels) => identity::of_own_carrier(id).map(Ok),
+        Err(_) => Some(Err(Errno(libc::EINVAL))), // As the kernel has it.
+    }
+}
+
+/// Makes a timer by `make`, which returns what it is called.
+fn create(
+    event: &sigevent,
+    thread: Result<pid_t, Errno>,
+    make: impl FnOnce(&mut sigevent) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let (thread, helper) = (thread?, get()?);
+    let key = KEYS.fetch_add(1, Relaxed); // Relaxed: a number.
+    let mut own = *event;
+    own.sigev_notify_thread_id = helper.id.cast_signed();
+    own.sigev_signo = preempt::SIGNAL;
+    own.sigev_value = sigval {
+        sival_ptr: core::ptr::without_provenance_mut(key),
+    };
+    let timer = make(&mut own)?;
+    // It has not been set yet, so there is no signal.
+    ENTRIES.lock().push(Entry {
+        key,
+        timer,
+        signal: event.sigev_signo,
+        value: event.sigev_value.sival_ptr.addr(),
+        thread,
+    });
+    Ok(timer)
+}
+
+/// Forgets a timer. As natively, it sends no signal after that.
+fn forget(timer: usize) {
+    let mut entries = ENTRIES.lock();
+    let Some(place) = entries.iter().position(|entry| entry.timer == timer) else {
+        return;
+    };
+    let key = entries.swap_remove(place).key;
+    drop(entries);
+    let mut round = 0;
+    while PASSING.load(SeqCst) == key {
+        sys::back_off(round);
+        round += 1;
+    }
+    if virtual_thread().is_some() {
+        delivery::at_once();
+    }
+}
+
+#[libc_fn]
+pub unsafe fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int {
+    let make = |event: *mut sigevent| {
+        real!(
+            fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int
+        )
+    };
+    let Some(event) = event.as_ref() else {
+        return make(event);
+    };
+    let Some(thread) = target(event) else {
+        return make(core::ptr::from_ref(event).cast_mut());
+    };
+    let made = create(event, thread, |event| match make(event) {
+        // SAFETY: libc has written it.
+        0 => Ok(unsafe { *timer }.addr()),
+        _ => Err(Errno(sys::errno())),
+    });
+    sys::to_c(made.map(|_| 0)) as c_int
+}
+
+#[libc_fn]
+pub unsafe fn timer_delete(timer: timer_t) -> c_int {
+    let result = libcs!();
+    if result == 0 {
+        forget(timer.addr());
+    }
+    result
+}
+
+/// The same by number, where timers are small numbers. Returns `None` if the call is the kernel's.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn by_number(number: c_long, a: [usize; 6]) -> Option<c_long> {
+    let [clock, event, timer, ..] = a;
+    match number {
+        libc::SYS_timer_delete => {
+            forget(clock); // The first argument.
+            None
+        }
+        libc::SYS_timer_create if event != 0 => {
+            // SAFETY: the caller's contract.
+            let event = unsafe { &*(event as *const sigevent) };
+            let made = create(event, target(event)?, |event| {
+                let event = &raw mut *event;
+                // SAFETY: the caller's contract.
+                unsafe { call!(libc::SYS_timer_create, clock, event, timer)? };
+                sys::fetch_u32(timer).map(|timer| timer as usize)
+            });
+            Some(sys::to_c(made.map(|_| 0)) as c_long)
+        }
+        _ => None,
+    }
+}
+
+/// What the thread does.
 fn run() {
     valgrind::note_platform_thread();
     sys::block_only(!0);
     TP.store(arch::thread_pointer(), SeqCst);
     ID.store(sys::os_thread_id(), SeqCst);
-    directed::pass_on_for_ever();
+    let (set, for_ever) = (bit(preempt::SIGNAL), 0);
+    loop {
+        let mut info = SignalInfo::new(0, 0, 0, 0);
+        let (set, place) = (&raw const set, &raw mut info);
+        // SAFETY: the kernel reads eight bytes, and writes an information.
+        if unsafe { call!(libc::SYS_rt_sigtimedwait, set, place, for_ever, 8) }.is_ok() {
+            pass_on(info);
+        }
+    }
+}
+
+/// Sends what a timer's signal stands for.
+fn pass_on(info: SignalInfo) {
+    if info.code() != libc::SI_TIMER {
+        let (process, signal) = (std::process::id(), preempt::SIGNAL);
+        // SAFETY: an information, which a process may send to itself whatever it says.
+        let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, &raw const info) };
+        return;
+    }
+    let entries = ENTRIES.lock();
+    let found = entries.iter().find(|entry| entry.key == info.value());
+    let found = found.map(|entry| {
+        PASSING.store(entry.key, SeqCst);
+        (entry.thread, info.instead(entry.signal, entry.value))
+    });
+    drop(entries);
+    if let Some((thread, info)) = found
+        && let Ok(Whose::Virtual(thread)) = identity::find(thread)
+    {
+        // SAFETY: of the same size and layout.
+        let info = unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) };
+        let _ = sending::send_info(thread, &info); // It may end meanwhile.
+    }
+    PASSING.store(0, SeqCst);
 }

@@ -1,34 +1,34 @@
-//! `SIGURG`, which [preemption](preempt) shares with the program, with readers of stacks, who ask
-//! threads to stand still (`sched/standing.rs`), and with tools that look inside.
+//! `SIGURG`, which [preemption](preempt) shares with the program, with readers of stacks, which ask
+//! threads to stop (`sched/current_stack/`), and with tools that look inside.
 //!
 //! The kernel sends it for out-of-band data, if a program asks for that, and a program may use it
 //! for anything else. So the handler that the kernel knows is ours; what the program installs is
 //! only noted, and called for signals that are not our own, which carry a marker. The program is
 //! told that its own is installed.
 //!
-//! A tool of the same user, or of root, sends this signal with the marker [`LET_ME_IN`] to the
-//! monitor's thread: then the process opens its door. A process that knows
-//! nothing of it ignores the signal, so nobody is harmed by a tool that errs.
+//! A tool of the same user, or of root, sends this signal with the marker [`ASK_TO_LISTEN`] to the
+//! monitor's thread: then the process starts its inspection server. A process without Pirn
+//! ignores the signal, so a tool that errs does no harm.
 //!
 //! In every other handler of the program, `SIGURG` is blocked (see [`handler`]). A thread that is
 //! in a handler must not be preempted: the end of the handler, on another carrier, would restore
 //! the signal mask and the alternative stack of the first.
 
-use crate::signals::handler;
+use crate::signals::{handler, masks};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 use libc::siginfo_t;
 use pirn_rt::arch;
 use pirn_rt::sanitizer;
-use pirn_rt::sched::errands;
-use pirn_rt::sched::preempt::{self, SIGNAL};
 #[cfg(feature = "dump")]
-use pirn_rt::sched::standing::{self, MARKER};
+use pirn_rt::sched::current_stack::{self, MARKER};
+use pirn_rt::sched::deferred;
+use pirn_rt::sched::preempt::{self, SIGNAL};
 use pirn_rt::sys;
 
 /// The value with which a tool asks to look inside. The `pirn` command has the same number.
-const LET_ME_IN: usize = usize::from_ne_bytes(*b"pirn-ask");
+const ASK_TO_LISTEN: usize = usize::from_ne_bytes(*b"pirn-ask");
 
 /// `SIGURG` in a signal set of the kernel.
 pub(super) const BIT: u64 = 1 << (SIGNAL - 1);
@@ -93,18 +93,12 @@ pub fn is_active() -> bool {
 
 /// Returns whether the kernel calls our handler, which the child of a fork inherits.
 pub fn is_installed() -> bool {
-    ACTIVE.load(Relaxed) // Relaxed: as above.
+    ACTIVE.load(Relaxed) // Relaxed: no other data.
 }
 
 /// Returns whether the actions of this signal are only [noted](exchange).
 pub(super) fn is_shared(signal: c_int) -> bool {
-    signal == SIGNAL && ACTIVE.load(Relaxed) // Relaxed: complete in itself.
-}
-
-/// Returns the first 64 signals of a set.
-pub(super) fn bits(set: &mut libc::sigset_t) -> &mut u64 {
-    // SAFETY: the C library's set begins with the kernel's.
-    unsafe { &mut *core::ptr::from_mut(set).cast() }
+    signal == SIGNAL && ACTIVE.load(Relaxed) // Relaxed: no other data.
 }
 
 /// Notes the program's action, and returns the one that was noted before.
@@ -115,10 +109,9 @@ pub(super) fn exchange(new: Option<&libc::sigaction>) -> libc::sigaction {
     // Relaxed, here and below: a handler that comes between two of these sees a mixture, as it
     // would if it came a little earlier or later.
     old.sa_flags = FLAGS.load(Relaxed);
-    *bits(&mut old.sa_mask) = MASK.load(Relaxed);
+    *masks::bits(&mut old.sa_mask) = MASK.load(Relaxed);
     if let Some(new) = new {
-        let mut mask = new.sa_mask;
-        MASK.store(*bits(&mut mask), Relaxed);
+        MASK.store(masks::bits_of(&new.sa_mask), Relaxed);
         FLAGS.store(new.sa_flags, Relaxed);
         handler::note(SIGNAL, new.sa_sigaction);
         put_in_force(new);
@@ -137,7 +130,7 @@ fn put_in_force(programs: &libc::sigaction) {
         true => programs.sa_flags & libc::SA_RESTART,
         false => libc::SA_RESTART,
     };
-    *bits(&mut ours.sa_mask) = u64::MAX;
+    *masks::bits(&mut ours.sa_mask) = u64::MAX;
     // SAFETY: a handler of the right type, which accepts any signal.
     unsafe { handler::real_sigaction(SIGNAL, &ours, core::ptr::null_mut()) };
 }
@@ -150,15 +143,15 @@ unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, conte
     unsafe {
         // The kernel keeps one pending signal of this kind: it may stand for several.
         #[cfg(feature = "dump")]
-        standing::answer(context);
+        current_stack::answer(context);
         let value = match (*info).si_code {
             libc::SI_QUEUE => (*info).si_value().sival_ptr as usize,
             _ => 0,
         };
         if [preempt::MARKER, MARKER].contains(&value) {
             preempt::interrupt(context);
-        } else if value == LET_ME_IN {
-            errands::want(errands::LET_IN);
+        } else if value == ASK_TO_LISTEN {
+            deferred::request(deferred::LISTEN);
         } else if handler::is_function(handler::noted(signal)) {
             // As the kernel would have it, but SA_NODEFER is not heard: see `put_in_force`.
             let interrupted = arch::Interruption::new(context).blocked();

@@ -10,9 +10,9 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libc::{pthread_barrier_t, pthread_barrierattr_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::{futex, pool};
-use pirn_rt::glibc::symbols::real;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 
 interposed! {
     family "Barriers" for Correctness;
@@ -45,12 +45,8 @@ const _: () = assert!(size_of::<Barrier>() <= size_of::<pthread_barrier_t>());
 const _: () = assert!(align_of::<Barrier>() <= align_of::<pthread_barrier_t>());
 const _: () = assert!(core::mem::offset_of!(Barrier, mark) >= 20);
 
-/// `pthread_barrier_init`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_init(
+#[libc_fn]
+pub unsafe fn pthread_barrier_init(
     barrier: *mut pthread_barrier_t,
     attributes: *const pthread_barrierattr_t,
     count: u32,
@@ -69,25 +65,15 @@ pub unsafe extern "C" fn pthread_barrier_init(
             (*ours.cast::<MaybeUninit<Barrier>>())
                 .write(Barrier::new(count))
                 .mark = AtomicU64::new(0);
-            return real!(
-                fn pthread_barrier_init(
-                    barrier: *mut pthread_barrier_t,
-                    attributes: *const pthread_barrierattr_t,
-                    count: u32,
-                ) -> c_int
-            );
+            return libcs!();
         }
         ours.write(Barrier::new(count));
     }
     0
 }
 
-/// `pthread_barrier_wait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
     // SAFETY: the caller's contract: an initialised barrier.
     if let Some(ours) = unsafe { ours(barrier) } {
         return if ours.wait() {
@@ -96,14 +82,12 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
             0
         };
     }
-    // SAFETY: the caller's contract.
-    let wait =
-        || unsafe { real!(fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int) };
+    let wait = || libcs!();
     if virtual_thread().is_none() {
         return wait();
     }
     // libc's function does not distinguish threads, so a platform thread may wait for us.
-    let serial = pool::dedicated(Awaited::at(Kind::Barrier, barrier.addr()), || {
+    let serial = pool::dedicated(WaitReason::at(Kind::Barrier, barrier.addr()), || {
         Ok(usize::from(wait() == libc::PTHREAD_BARRIER_SERIAL_THREAD))
     });
     if serial == Ok(1) {
@@ -113,18 +97,12 @@ pub unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -
     }
 }
 
-/// `pthread_barrier_destroy`: waits for threads that have passed the barrier but not yet left it.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
+/// Waits for threads that have passed the barrier but not yet left it.
+#[libc_fn]
+pub unsafe fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
     // SAFETY: the caller's contract: an initialised barrier.
     let Some(ours) = (unsafe { ours(barrier) }) else {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int)
-        };
+        return libcs!();
     };
     if ours.state.load(Ordering::Relaxed) as u32 > 0 {
         return libc::EBUSY; // Threads are waiting: a bug in the program. Keep the memory valid for them.
@@ -133,7 +111,7 @@ pub unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t
     while ours.inside.load(Ordering::Acquire) > 0 {
         crate::time::sched_yield();
     }
-    ours.mark.store(0, Ordering::Relaxed); // Relaxed: nobody uses it any more.
+    ours.mark.store(0, Ordering::Relaxed); // Relaxed: no thread uses it any more.
     0
 }
 

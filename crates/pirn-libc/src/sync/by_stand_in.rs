@@ -1,9 +1,10 @@
-//! Mutexes of virtual threads whose owner others look at than this process.
+//! Mutexes whose owner is read outside of this process: robust ones, by the kernel; and shared ones
+//! that remember their owner, by other processes.
 //!
 //! When a process is killed, the kernel walks over the robust mutexes of each of its OS threads,
-//! and marks those whose lock word has that one's id. And a thread takes a mutex for its own if the
-//! owner is itself: but virtual threads of two processes may have the same id. So a virtual thread
-//! has such a mutex by way of the [stand-in](stand_in), which lasts as long as the process: libc's
+//! and marks those whose lock word has that thread's id. And virtual threads of two processes may
+//! have the same id, so that each would take the other's mutex for its own. So a virtual thread has
+//! such a mutex by way of the [stand-in](stand_in), which lasts as long as the process: libc's
 //! functions run with its thread pointer, which stores its id in the mutex and puts a robust one
 //! into its list. Which virtual thread has which mutex is noted here.
 //!
@@ -39,7 +40,7 @@ static ANY: AtomicBool = AtomicBool::new(false);
 pub(crate) fn after_fork() {
     // Relaxed: there is one thread.
     if ANY.swap(false, Relaxed) {
-        // SAFETY: who may have held it is gone.
+        // SAFETY: the threads that may have held it are gone.
         unsafe { TABLE.renew(Vec::new()) };
     }
 }
@@ -51,7 +52,7 @@ pub(crate) fn after_fork() {
 #[inline]
 pub(super) unsafe fn is_one(mutex: Mutex) -> bool {
     // SAFETY: the caller's contract.
-    let tells = unsafe { layout::tells_others_its_owner(mutex) };
+    let tells = unsafe { layout::kind(mutex).tells_others_its_owner() };
     tells && vthread::current().is_some()
 }
 
@@ -61,8 +62,8 @@ type Operation = unsafe fn(Mutex) -> c_int;
 /// Calls a function of libc's with the stand-in's thread pointer.
 ///
 /// # Safety
-/// As for the function. The table is locked: nobody else uses the stand-in's TCB, and it does not
-/// use it either.
+/// As for the function. The table is locked: no other thread uses the stand-in's TCB, and the
+/// stand-in does not either.
 unsafe fn by(stand_in: StandIn, operation: Operation, mutex: Mutex) -> c_int {
     struct Call(Operation, Mutex, c_int);
     unsafe extern "C" fn run(call: *mut u8) {
@@ -84,12 +85,12 @@ fn real_try_lock(mutex: Mutex) -> c_int {
 }
 
 fn real_unlock(mutex: Mutex) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: the mutex is the caller's, in libc's terms the stand-in's.
     unsafe { real!(fn pthread_mutex_unlock(mutex: Mutex) -> c_int) }
 }
 
 fn real_consistent(mutex: Mutex) -> c_int {
-    // SAFETY: as above.
+    // SAFETY: the mutex is the caller's, in libc's terms the stand-in's.
     unsafe { real!(fn pthread_mutex_consistent(mutex: Mutex) -> c_int) }
 }
 
@@ -104,7 +105,7 @@ pub(super) fn has(mutex: Mutex) -> bool {
     owner(&TABLE.lock(), mutex) == Some(layout::own_id())
 }
 
-/// Tries to lock it. Without a stand-in, the kernel does not know who has it.
+/// Tries to lock it. Without a stand-in, the kernel does not know its owner.
 ///
 /// # Safety
 /// [`is_one`], here and below.
@@ -177,8 +178,8 @@ pub(crate) fn owner_dies(mark: impl Fn(usize, &AtomicU32, u32)) {
     table.retain(|held| {
         let mutex = held.mutex as Mutex;
         // SAFETY: the thread has it, so it is there; the list is used under the lock only.
-        if held.owner == own && unsafe { layout::is_robust(mutex) } {
-            // SAFETY: as above.
+        if held.owner == own && unsafe { layout::kind(mutex).is_robust() } {
+            // SAFETY: the thread has it, so it is there; the list is used under the lock only.
             unsafe { layout::leave_list(held.mutex) };
             left.push(held.mutex);
         }

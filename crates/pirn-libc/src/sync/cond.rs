@@ -19,8 +19,8 @@
 //!   w4  was it 3? wake d2
 //! ```
 //!
-//! Who destroys it knows of each waiter by the mutex, so w1 is before d1. After w3 only the word's
-//! address is used.
+//! The thread that destroys it knows of each waiter by the mutex, so w1 is before d1. After w3 only
+//! the word's address is used.
 //!
 //! If a platform thread is cancelled (`pthread_cancel`) while it waits, it acts upon that when it
 //! has the mutex again, as demanded, but not before it is woken.
@@ -34,12 +34,12 @@ use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_PRIVATE_FLAG, FUTEX_WAIT_BITSET, clockid_t, pthread_cond_t,
     pthread_mutex_t, timespec,
 };
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::{self, futex};
-use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys::Errno;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 
 interposed! {
     family "Condition variables" for Correctness;
@@ -48,80 +48,57 @@ interposed! {
         pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait,
         pthread_cond_destroy: "until all that it has woken have left it",
     }
-    Own by hand { pthread_cond_signal, pthread_cond_broadcast }
-}
-
-/// `pthread_cond_wait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_wait(
-    cond: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if left_to_libc(cond) {
-            return real!(fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int);
-        }
-        cancelled_after(|| wait(cond, mutex, None))
+    Own as {
+        fn pthread_cond_signal(cond: Cond) -> c_int = match layout::cond_is_shared(cond) {
+            true => libcs!(),
+            false => signal(cond, 1),
+        };
+        fn pthread_cond_broadcast(cond: Cond) -> c_int = match layout::cond_is_shared(cond) {
+            true => libcs!(),
+            false => signal(cond, i32::MAX),
+        };
     }
 }
 
-/// `pthread_cond_timedwait`: uses the clock that the condition variable was initialised with.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
-    cond: *mut pthread_cond_t,
+pub(crate) type Cond = *mut pthread_cond_t;
+
+#[libc_fn]
+pub unsafe fn pthread_cond_wait(cond: Cond, mutex: *mut pthread_mutex_t) -> c_int {
+    if left_to_libc(cond) {
+        return libcs!();
+    }
+    cancelled_after(|| wait(cond, mutex, None))
+}
+
+/// Uses the clock that the condition variable was initialised with.
+#[libc_fn]
+pub unsafe fn pthread_cond_timedwait(
+    cond: Cond,
     mutex: *mut pthread_mutex_t,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if left_to_libc(cond) {
-            return real!(
-                fn pthread_cond_timedwait(
-                    cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec
-                ) -> c_int
-            );
-        }
-        let clock = if layout::cond_is_monotonic(cond) {
-            libc::CLOCK_MONOTONIC
-        } else {
-            libc::CLOCK_REALTIME
-        };
-        cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
+    if left_to_libc(cond) {
+        return libcs!();
     }
+    let clock = if layout::cond_is_monotonic(cond) {
+        libc::CLOCK_MONOTONIC
+    } else {
+        libc::CLOCK_REALTIME
+    };
+    cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
 }
 
-/// `pthread_cond_clockwait`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
-    cond: *mut pthread_cond_t,
+#[libc_fn]
+pub unsafe fn pthread_cond_clockwait(
+    cond: Cond,
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if left_to_libc(cond) {
-            return real!(
-                fn pthread_cond_clockwait(
-                    cond: *mut pthread_cond_t,
-                    mutex: *mut pthread_mutex_t,
-                    clock: clockid_t,
-                    time: *const timespec,
-                ) -> c_int
-            );
-        }
-        cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
+    if left_to_libc(cond) {
+        return libcs!();
     }
+    cancelled_after(|| wait(cond, mutex, Some((clock, &*time))))
 }
 
 /// Waits, and acts upon a cancellation before it, or after it, when the thread has the mutex again.
@@ -147,7 +124,7 @@ unsafe fn left_to_libc(cond: *const pthread_cond_t) -> bool {
 
 /// Unlocks the mutex, waits for a signal or until the given time, and locks the mutex again.
 unsafe fn wait(
-    cond: *mut pthread_cond_t,
+    cond: Cond,
     mutex: *mut pthread_mutex_t,
     until: Option<(clockid_t, &timespec)>,
 ) -> c_int {
@@ -207,7 +184,7 @@ unsafe fn sleep(word: &AtomicU32, seen: u32, until: Option<(clockid_t, &timespec
         EVERY_BIT as usize,
     ];
     // SAFETY: the caller keeps the condition variable alive; the timespec is ours.
-    match unsafe { futex::wait_for(args, |word| Awaited::at(Kind::Condvar, word)) } {
+    match unsafe { futex::wait_for(args, |word| WaitReason::at(Kind::Condvar, word)) } {
         Err(Errno(libc::ETIMEDOUT)) => libc::ETIMEDOUT,
         _ => 0, // Woken, or the counter has changed, or a signal handler ran, or the thread was interrupted.
     }
@@ -224,8 +201,12 @@ unsafe fn look_again_soon(
         Some((clock, time)) => unsafe { deadline(clock, time) }.unwrap_or(Deadline::NEVER),
         None => Deadline::NEVER,
     };
-    let awaited = Awaited::at(Kind::Condvar, cond.addr()).looking();
-    blocking::pause_until(awaited, Recheck::new(true).until(until), Hearing::Sleep);
+    let reason = WaitReason::at(Kind::Condvar, cond.addr()).looking();
+    blocking::pause_until(
+        reason,
+        Recheck::new(true).until(until),
+        Interruptible::OnceInSleep,
+    );
     if until.has_passed() {
         libc::ETIMEDOUT
     } else {
@@ -233,40 +214,10 @@ unsafe fn look_again_soon(
     }
 }
 
-/// `pthread_cond_signal`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if layout::cond_is_shared(cond) {
-            return real!(fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int);
-        }
-        signal(cond, 1)
-    }
-}
-
-/// `pthread_cond_broadcast`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if layout::cond_is_shared(cond) {
-            return real!(fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int);
-        }
-        signal(cond, i32::MAX)
-    }
-}
-
 /// Counts a signal and wakes `count` waiters. A waiter has read the counter while it held the
 /// mutex. If it unlocked before the signalled change was made under the mutex, it finds the counter
 /// changed, or it sleeps already and is woken.
-unsafe fn signal(cond: *mut pthread_cond_t, count: i32) -> c_int {
+unsafe fn signal(cond: Cond, count: i32) -> c_int {
     // SAFETY: the caller's contract.
     let word = unsafe { counter(cond) };
     // Relaxed: the mutex orders the data; the futex orders counter and sleep.
@@ -287,37 +238,31 @@ fn leave(inside: &AtomicU32) {
     }
 }
 
-/// `pthread_cond_destroy`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        if layout::cond_is_shared(cond) {
-            return real!(fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int);
-        }
-        let inside = inside(cond);
-        // Acquire: pairs with the Release of each that leaves.
-        let mut waiters = inside.fetch_or(1, Ordering::Acquire) | 1;
-        while waiters > 1 {
-            futex::wait_while(Kind::Condvar, cond.addr(), inside.as_ptr(), waiters);
-            waiters = inside.load(Ordering::Acquire);
-        }
-        inside.store(0, Ordering::Relaxed); // Relaxed: nobody uses it any more.
+#[libc_fn]
+pub unsafe fn pthread_cond_destroy(cond: Cond) -> c_int {
+    if layout::cond_is_shared(cond) {
+        return libcs!();
     }
+    let inside = inside(cond);
+    // Acquire: pairs with the Release of each that leaves.
+    let mut waiters = inside.fetch_or(1, Ordering::Acquire) | 1;
+    while waiters > 1 {
+        futex::wait_while(Kind::Condvar, cond.addr(), inside.as_ptr(), waiters);
+        waiters = inside.load(Ordering::Acquire);
+    }
+    inside.store(0, Ordering::Relaxed); // Relaxed: no thread uses it any more.
+
     0
 }
 
 /// Returns the count of waiters.
-unsafe fn inside<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
+unsafe fn inside<'a>(cond: Cond) -> &'a AtomicU32 {
     // SAFETY: as for `counter`, which is before it.
     unsafe { AtomicU32::from_ptr(cond.cast::<u32>().add(1)) }
 }
 
 /// Returns the counter of signals.
-unsafe fn counter<'a>(cond: *mut pthread_cond_t) -> &'a AtomicU32 {
+unsafe fn counter<'a>(cond: Cond) -> &'a AtomicU32 {
     // SAFETY: the caller's contract: an initialised condition variable, larger than a word. libc
     // uses these words only in functions that are not called for it.
     unsafe { AtomicU32::from_ptr(cond.cast()) }

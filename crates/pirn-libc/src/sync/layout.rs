@@ -12,7 +12,7 @@ use libc::{pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sys;
 #[cfg(feature = "dump")]
-use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::wait_reason::Kind;
 
 const MUTEX_COUNT: usize = 4;
 const MUTEX_OWNER: usize = 8;
@@ -38,73 +38,64 @@ unsafe fn word<T>(object: *const T, offset: usize) -> u32 {
         .load(Ordering::Relaxed)
 }
 
+/// What a mutex does, and who looks at it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct MutexKind(c_int);
+
 /// Returns the kind of a mutex.
 ///
 /// # Safety
 /// `mutex` is initialised.
-unsafe fn kind(mutex: *const pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe { word(mutex, MUTEX_KIND) as c_int }
-}
-
-/// Returns whether a mutex remembers its owner and refuses others: all types but the normal and the
-/// adaptive one.
-///
-/// # Safety
-/// `mutex` is initialised.
-pub(crate) unsafe fn checks_owner(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: the caller's contract.
-    let kind = unsafe { kind(mutex) } & TYPE;
-    matches!(
-        kind,
-        libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK
-    )
-}
-
-/// Returns whether locking a mutex twice is an error.
-///
-/// # Safety
-/// `mutex` is initialised.
-pub(crate) unsafe fn checks_errors(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & TYPE == libc::PTHREAD_MUTEX_ERRORCHECK }
-}
-
-/// Returns whether waiting for a mutex gives its owner the waiter's priority.
-///
-/// # Safety
-/// `mutex` is initialised.
 #[inline]
-pub(crate) unsafe fn inherits_priority(mutex: *const pthread_mutex_t) -> bool {
+pub(super) unsafe fn kind(mutex: *const pthread_mutex_t) -> MutexKind {
     // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & PRIORITY_INHERITANCE != 0 }
+    MutexKind(unsafe { word(mutex, MUTEX_KIND) } as c_int)
 }
 
-/// Returns whether others than this process look at the owner of a mutex: the kernel at that of a
-/// robust one, and other processes at that of a shared one which remembers it.
-///
-/// # Safety
-/// `mutex` is initialised.
-#[inline]
-pub(super) unsafe fn tells_others_its_owner(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: the caller's contract.
-    let kind = unsafe { kind(mutex) };
-    kind & (ROBUST | SHARED) != 0
-        && kind & PRIORITY_INHERITANCE == 0
-        && (kind & ROBUST != 0
-            || matches!(
-                kind & TYPE,
-                libc::PTHREAD_MUTEX_RECURSIVE | libc::PTHREAD_MUTEX_ERRORCHECK
-            ))
-}
+impl MutexKind {
+    fn has(self, flags: c_int) -> bool {
+        self.0 & flags != 0
+    }
 
-/// Returns whether a mutex is robust.
-///
-/// # Safety
-/// `mutex` is initialised.
-pub(super) unsafe fn is_robust(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & ROBUST != 0 }
+    /// Returns whether it remembers its owner and refuses others: all types but the normal and the
+    /// adaptive one.
+    pub(super) fn checks_owner(self) -> bool {
+        self.is_recursive() || self.checks_errors()
+    }
+
+    fn is_recursive(self) -> bool {
+        self.0 & TYPE == libc::PTHREAD_MUTEX_RECURSIVE
+    }
+
+    /// Returns whether locking it twice is an error.
+    pub(super) fn checks_errors(self) -> bool {
+        self.0 & TYPE == libc::PTHREAD_MUTEX_ERRORCHECK
+    }
+
+    /// Returns whether waiting for it gives its owner the waiter's priority.
+    #[inline]
+    pub(super) fn inherits_priority(self) -> bool {
+        self.has(PRIORITY_INHERITANCE)
+    }
+
+    pub(super) fn is_robust(self) -> bool {
+        self.has(ROBUST)
+    }
+
+    /// Returns whether others than this process look at its owner: the kernel if it is robust, and
+    /// other processes if it is shared and remembers its owner.
+    #[inline]
+    pub(super) fn tells_others_its_owner(self) -> bool {
+        self.has(ROBUST | SHARED)
+            && !self.inherits_priority()
+            && (self.is_robust() || self.checks_owner())
+    }
+
+    /// Returns whether it may be released without a look for virtual threads: by another process,
+    /// or by the kernel after its owner has died.
+    pub(super) fn may_be_released_unseen(self) -> bool {
+        self.has(SHARED | ROBUST)
+    }
 }
 
 /// Returns whether unlocking a mutex, which the caller has, releases it.
@@ -113,7 +104,7 @@ pub(super) unsafe fn is_robust(mutex: *const pthread_mutex_t) -> bool {
 /// `mutex` is initialised.
 pub(super) unsafe fn is_last_lock(mutex: *const pthread_mutex_t) -> bool {
     // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & TYPE != libc::PTHREAD_MUTEX_RECURSIVE || word(mutex, MUTEX_COUNT) <= 1 }
+    unsafe { !kind(mutex).is_recursive() || word(mutex, MUTEX_COUNT) <= 1 }
 }
 
 /// Takes a robust mutex out of the list that it is in, as libc does. Links lead to the second of
@@ -131,16 +122,6 @@ pub(super) unsafe fn leave_list(mutex: usize) {
     }
 }
 
-/// Returns whether a mutex may be released without a look for virtual threads: by another process,
-/// or by the kernel after its owner has died.
-///
-/// # Safety
-/// `mutex` is initialised.
-pub(crate) unsafe fn may_be_released_unseen(mutex: *const pthread_mutex_t) -> bool {
-    // SAFETY: the caller's contract.
-    unsafe { kind(mutex) & (SHARED | ROBUST) != 0 }
-}
-
 /// Returns whether the running thread has a mutex of a kind that remembers its owner.
 ///
 /// # Safety
@@ -156,25 +137,26 @@ pub(crate) unsafe fn owns(mutex: *const pthread_mutex_t) -> bool {
 /// # Safety
 /// A mutex would fit in there, and the memory is readable.
 pub(crate) unsafe fn is_held_once(address: usize) -> bool {
-    const COUNT: usize = 4;
     let mutex = address as *const pthread_mutex_t;
     // SAFETY: the caller's contract.
     unsafe {
         word(mutex, 0) != 0
-            && word(mutex, COUNT) == 1
+            && word(mutex, MUTEX_COUNT) == 1
             && owns(mutex)
-            && kind(mutex) == libc::PTHREAD_MUTEX_RECURSIVE
+            && kind(mutex) == MutexKind(libc::PTHREAD_MUTEX_RECURSIVE)
     }
 }
 
-/// Notes the running thread as the owner of a mutex that inherits priorities. The kernel, which
-/// libc asks for that of a thread that has died, notes the OS thread, and unlocking would fail.
+/// Notes the running thread as the owner of a mutex that inherits priorities. libc asks
+/// the kernel for the mutex of a thread that has died; the kernel notes the OS thread as its owner,
+/// and unlocking would fail.
 ///
 /// # Safety
 /// `mutex` is initialised, and the running thread has just locked it.
 pub(crate) unsafe fn own(mutex: *mut pthread_mutex_t) {
-    // SAFETY: the caller's contract: the lock word is the first. Nobody waits for it in the kernel,
-    // which would note that there. Release: who finds the mutex taken sees no more than that.
+    // SAFETY: the caller's contract: the lock word is the first. No thread waits for it in the
+    // kernel, which would note that there. Release: a thread that finds the mutex taken sees only
+    // that.
     unsafe { AtomicU32::from_ptr(mutex.cast()) }.store(own_id(), Ordering::Release);
 }
 
@@ -282,7 +264,7 @@ pub(crate) unsafe fn cond_is_shared(cond: *const pthread_cond_t) -> bool {
     unsafe { FLAG.is_set(cond, make) }
 }
 
-/// Returns whether a condition variable's times are those of `CLOCK_MONOTONIC`.
+/// Returns whether a condition variable's times are on `CLOCK_MONOTONIC`.
 ///
 /// # Safety
 /// `cond` is initialised.
@@ -354,12 +336,12 @@ pub(crate) fn check() -> Result<(), String> {
     let mut mutex = libc::PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
     let mut lock = libc::PTHREAD_RWLOCK_INITIALIZER;
     let (mutex, lock) = (&raw mut mutex, &raw mut lock);
-    // SAFETY: initialised objects that nobody else uses.
+    // SAFETY: initialised objects of this function.
     let fine = unsafe {
         let before = !owns(mutex) && !owns_for_writing(lock);
         real!(fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int);
         real!(fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int);
-        let held = owns(mutex) && owns_for_writing(lock) && checks_errors(mutex);
+        let held = owns(mutex) && owns_for_writing(lock) && kind(mutex).checks_errors();
         real!(fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int);
         real!(fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int);
         before && held && !owns(mutex) && !owns_for_writing(lock)

@@ -13,8 +13,9 @@ use crate::registry::interposed;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 use libc::pthread_once_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::futex;
-use pirn_rt::vthread::awaited::Kind;
+use pirn_rt::vthread::wait_reason::Kind;
 
 interposed! {
     family "Once" for Correctness;
@@ -22,19 +23,16 @@ interposed! {
     Parks by hand { pthread_once }
 }
 
+/// The routine of a `pthread_once`; `None` does nothing.
+pub(crate) type OnceRoutine = Option<unsafe extern "C-unwind" fn()>;
+
 const NEW: u32 = 0;
 const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 
-/// `pthread_once`. If `routine` unwinds (a C++ exception), the next caller runs it again.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_once(
-    control: *mut pthread_once_t,
-    routine: Option<unsafe extern "C-unwind" fn()>,
-) -> c_int {
+/// If `routine` unwinds (a C++ exception), the next caller runs it again.
+#[libc_fn]
+pub unsafe fn pthread_once(control: *mut pthread_once_t, routine: OnceRoutine) -> c_int {
     // SAFETY: the caller passes a valid word.
     let word = unsafe { AtomicU32::from_ptr(control.cast()) };
     // Acquire: pairs with the Release of `Initialising::drop`: the routine's writes.
@@ -45,7 +43,7 @@ pub unsafe extern "C-unwind" fn pthread_once(
 }
 
 #[cold]
-fn call_slowly(word: &AtomicU32, routine: Option<unsafe extern "C-unwind" fn()>) {
+fn call_slowly(word: &AtomicU32, routine: OnceRoutine) {
     // SAFETY: no arguments.
     let running = unsafe { libc::getpid() as u32 } << 2 | RUNNING;
     loop {

@@ -52,7 +52,7 @@ pub fn prepare() {
     let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
     let distance = head.wrapping_sub(arch::thread_pointer());
     if asked.is_ok() && size == size_of::<Head>() && distance < tls::HEAD - size_of::<Head>() {
-        HEAD.store(distance, Relaxed); // Relaxed: complete in itself.
+        HEAD.store(distance, Relaxed); // Relaxed: no other data.
     }
 }
 
@@ -85,7 +85,7 @@ pub fn owner_dies() {
     let head = ptr::without_provenance::<Head>(place);
     // SAFETY: the running thread's own TCB.
     if distance != 0 && unsafe { (*head).next } != place {
-        // SAFETY: as above.
+        // SAFETY: the running thread's own TCB.
         unsafe { walk(place, head.read()) };
     }
 }
@@ -105,7 +105,7 @@ unsafe fn walk(place: usize, head: Head) {
         if address == place {
             break;
         }
-        // Before the mutex is somebody else's. A mutex may be in memory that is gone.
+        // Before another thread has the mutex. A mutex may be in memory that is gone.
         let Ok(next) = sys::fetch_u64(address) else {
             break;
         };

@@ -6,17 +6,17 @@
 //! by default, readers are preferred.
 
 use crate::registry::interposed;
-use crate::sync::{KeyKind, Waiting, acquire, deadline, key, layout};
+use crate::sync::{KeyKind, Until, Waiting, acquire, end_of, key, layout};
 use crate::{Time, virtual_thread};
 use core::ffi::c_int;
 use libc::{clockid_t, pthread_rwlock_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::parking_lot;
 use pirn_rt::glibc::symbols::real;
-use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 
 pub(crate) type RwLock = *mut pthread_rwlock_t;
-const REALTIME: clockid_t = libc::CLOCK_REALTIME;
 
 interposed! {
     family "Locks for reading and writing" for Correctness,
@@ -24,37 +24,17 @@ interposed! {
 
     Parks as {
         fn pthread_rwlock_rdlock(lock: RwLock) -> c_int
-            = lock_as(READER, lock, || real!(fn pthread_rwlock_rdlock(lock: RwLock) -> c_int), || Ok(Deadline::NEVER));
+            = lock_as(READER, lock, None, || libcs!());
         fn pthread_rwlock_wrlock(lock: RwLock) -> c_int
-            = lock_as(WRITER, lock, || real!(fn pthread_rwlock_wrlock(lock: RwLock) -> c_int), || Ok(Deadline::NEVER));
+            = lock_as(WRITER, lock, None, || libcs!());
         fn pthread_rwlock_timedrdlock(lock: RwLock, time: Time) -> c_int
-            = lock_as(
-                READER,
-                lock,
-                || real!(fn pthread_rwlock_timedrdlock(lock: RwLock, time: Time) -> c_int),
-                || deadline(REALTIME, time),
-            );
+            = lock_as(READER, lock, Some((libc::CLOCK_REALTIME, time)), || libcs!());
         fn pthread_rwlock_timedwrlock(lock: RwLock, time: Time) -> c_int
-            = lock_as(
-                WRITER,
-                lock,
-                || real!(fn pthread_rwlock_timedwrlock(lock: RwLock, time: Time) -> c_int),
-                || deadline(REALTIME, time),
-            );
+            = lock_as(WRITER, lock, Some((libc::CLOCK_REALTIME, time)), || libcs!());
         fn pthread_rwlock_clockrdlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int
-            = lock_as(
-                READER,
-                lock,
-                || real!(fn pthread_rwlock_clockrdlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int),
-                || deadline(clock, time),
-            );
+            = lock_as(READER, lock, Some((clock, time)), || libcs!());
         fn pthread_rwlock_clockwrlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int
-            = lock_as(
-                WRITER,
-                lock,
-                || real!(fn pthread_rwlock_clockwrlock(lock: RwLock, clock: clockid_t, time: Time) -> c_int),
-                || deadline(clock, time),
-            );
+            = lock_as(WRITER, lock, Some((clock, time)), || libcs!());
     }
     Own by hand { pthread_rwlock_unlock }
 }
@@ -66,8 +46,8 @@ const WRITER: u32 = 4;
 unsafe fn lock_as(
     kind: u32,
     lock: RwLock,
+    until: Until,
     libc_lock: impl FnOnce() -> c_int,
-    deadline: impl FnOnce() -> Result<Deadline, c_int>,
 ) -> c_int {
     if virtual_thread().is_none() {
         return libc_lock();
@@ -91,24 +71,20 @@ unsafe fn lock_as(
             _ => Kind::RwLockToWrite,
         };
         Ok(Waiting {
-            awaited: Awaited::at(to_do, lock.addr()),
+            reason: WaitReason::at(to_do, lock.addr()),
+            deadline: end_of(until)?,
             key: key(lock, KeyKind::Lock),
             bits: kind,
             unseen: layout::rwlock_is_shared(lock),
-            hearing: None,
+            interruptible: Interruptible::Never,
         })
     };
-    acquire(libc::EBUSY, attempt, prepare, deadline)
+    acquire(libc::EBUSY, attempt, prepare)
 }
 
-/// `pthread_rwlock_unlock`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_rwlock_unlock(lock: RwLock) -> c_int {
-    // SAFETY: the caller's contract.
-    let result = unsafe { real!(fn pthread_rwlock_unlock(lock: RwLock) -> c_int) };
+#[libc_fn]
+pub unsafe fn pthread_rwlock_unlock(lock: RwLock) -> c_int {
+    let result = libcs!();
     // As in `pthread_mutex_unlock`: the lock may be gone, and libc has executed a full barrier.
     let key = key(lock, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {

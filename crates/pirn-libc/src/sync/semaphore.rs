@@ -4,17 +4,15 @@
 //! handler: the lot provides for that. Platform threads wait in libc.
 
 use crate::registry::interposed;
-use crate::sync::{KeyKind, Waiting, acquire, deadline, key, layout};
+use crate::sync::{KeyKind, Until, Waiting, acquire, end_of, key, layout};
 use crate::{Time, cancel, virtual_thread};
 use core::ffi::{c_int, c_void};
 use libc::{clockid_t, sem_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::parking_lot;
-use pirn_rt::glibc::symbols::Real;
-use pirn_rt::glibc::symbols::real;
+use pirn_rt::glibc::symbols::{Real, real};
 use pirn_rt::sys::{self, Errno};
-use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 
 type Semaphore = *mut sem_t;
 
@@ -22,20 +20,11 @@ interposed! {
     family "Semaphores" for Correctness;
 
     Parks as {
-        fn sem_wait(semaphore: Semaphore) -> c_int
-            = wait(semaphore, || real!(fn sem_wait(semaphore: Semaphore) -> c_int), || Ok(Deadline::NEVER));
+        fn sem_wait(semaphore: Semaphore) -> c_int = wait(semaphore, None, || libcs!());
         fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int
-            = wait(
-                semaphore,
-                || real!(fn sem_timedwait(semaphore: Semaphore, time: Time) -> c_int),
-                || deadline(libc::CLOCK_REALTIME, time),
-            );
+            = wait(semaphore, Some((libc::CLOCK_REALTIME, time)), || libcs!());
         fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int
-            = wait(
-                semaphore,
-                || real!(fn sem_clockwait(semaphore: Semaphore, clock: clockid_t, time: Time) -> c_int),
-                || deadline(clock, time),
-            );
+            = wait(semaphore, Some((clock, time)), || libcs!());
     }
     Own by hand { sem_post: "also in signal handlers" }
 }
@@ -60,31 +49,29 @@ unsafe fn attempt(semaphore: *mut sem_t) -> c_int {
 }
 
 /// Calls libc's function, or, on a virtual thread, takes the semaphore by trying.
-unsafe fn wait(
-    semaphore: Semaphore,
-    libc_wait: impl FnOnce() -> c_int,
-    deadline: impl FnOnce() -> Result<Deadline, c_int>,
-) -> c_int {
+unsafe fn wait(semaphore: Semaphore, until: Until, libc_wait: impl FnOnce() -> c_int) -> c_int {
     if virtual_thread().is_none() {
         return libc_wait();
     }
-    let deadline = match deadline() {
+    // SAFETY: the caller's contract.
+    let deadline = match unsafe { end_of(until) } {
         Ok(deadline) => deadline,
         Err(e) => return to_c(e), // As in libc, even if the semaphore is free.
     };
     let prepare = || {
         Ok(Waiting {
-            awaited: Awaited::at(Kind::Semaphore, semaphore.addr()),
+            reason: WaitReason::at(Kind::Semaphore, semaphore.addr()),
+            deadline,
             key: key(semaphore, KeyKind::Semaphore),
             bits: WAITER,
             // SAFETY: the caller's contract.
             unseen: unsafe { layout::semaphore_is_shared(semaphore) },
-            hearing: cancel::may_be_cancelled().then_some(Hearing::Futex),
+            interruptible: cancel::interruptible(),
         })
     };
     // SAFETY: the caller's contract.
     let attempt = || unsafe { attempt(semaphore) };
-    let acquire = move || to_c(acquire(libc::EAGAIN, attempt, prepare, || Ok(deadline)));
+    let acquire = move || to_c(acquire(libc::EAGAIN, attempt, prepare));
     // SAFETY: on a virtual thread, so libc's own function is not called; see `registry`.
     unsafe { cancel::point(acquire, acquire) }
 }
@@ -105,14 +92,10 @@ unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
     }
 }
 
-/// `sem_post`. May be called in a signal handler.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
-    // SAFETY: the caller's contract.
-    let result = unsafe { libc_post(semaphore) };
+/// May be called in a signal handler.
+#[libc_fn]
+pub unsafe fn sem_post(semaphore: *mut sem_t) -> c_int {
+    let result = libc_post(semaphore);
     // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
     // barrier.
     let key = key(semaphore, KeyKind::Semaphore);

@@ -7,7 +7,7 @@ use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
-use pirn_rt::glibc::symbols::real;
+use pirn_libc_macros::libc_fn;
 
 interposed! {
     family "Attributes of threads" for Correctness;
@@ -22,27 +22,13 @@ unsafe extern "C" {
         size: size_t,
     ) -> c_int;
     fn pthread_attr_setguardsize(attributes: *mut pthread_attr_t, size: size_t) -> c_int;
-    fn pthread_attr_setaffinity_np(
-        attributes: *mut pthread_attr_t,
-        size: size_t,
-        set: *const cpu_set_t,
-    ) -> c_int;
 }
 
-/// `pthread_getattr_np`: for a virtual thread, gives its stack.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getattr_np(
-    thread: pthread_t,
-    attributes: *mut pthread_attr_t,
-) -> c_int {
+/// For a virtual thread, gives its stack.
+#[libc_fn]
+pub unsafe fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int {
     let Some(slot) = slot_with(thread) else {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int)
-        };
+        return libcs!();
     };
     let record = posix::find(thread);
     let (lowest, guard) = match record {
@@ -79,7 +65,7 @@ unsafe fn add_cpus(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int 
         if scheduling::pthread_getaffinity_np(thread, size, cpus) != 0 {
             return 0; // There are more CPUs than such a set has room for.
         }
-        let error = pthread_attr_setaffinity_np(attributes, size, cpus);
+        let error = libc::pthread_attr_setaffinity_np(attributes, size, cpus);
         if error != 0 {
             libc::pthread_attr_destroy(attributes);
         }
@@ -87,13 +73,8 @@ unsafe fn add_cpus(thread: pthread_t, attributes: *mut pthread_attr_t) -> c_int 
     }
 }
 
-/// `pthread_setattr_default_np`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int {
     posix::note_defaults();
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn pthread_setattr_default_np(attributes: *const pthread_attr_t) -> c_int) }
+    libcs!()
 }

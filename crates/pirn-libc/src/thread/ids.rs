@@ -1,5 +1,5 @@
-//! Calls that take the id of a thread, or of a process by that of one of its threads, which the
-//! kernel accepts as well.
+//! Calls that take the id of a thread, or a process's; the kernel accepts the id of any of its
+//! threads for that.
 //!
 //! Of the ids that `gettid` gives to virtual threads the kernel knows none. Most of these calls ask
 //! for something of the process: then they are made with the id of that. Calls for signals,
@@ -8,15 +8,16 @@
 //!
 //! | | on the id of a virtual thread |
 //! |---|---|
-//! | `kill`, `sigqueue`, `prlimit`, `process_vm_*`, `getpgid`, `getsid`, `kcmp`, `move_pages`, `migrate_pages`, `capget`, `ioprio_get` | as on that of the process |
+//! | `kill`, `sigqueue`, `prlimit`, `process_vm_*`, `getpgid`, `getsid`, `kcmp`, `move_pages`, `migrate_pages`, `capget`, `ioprio_get` | as on the process's |
 //! | `pidfd_open` | `EINVAL`, as of a kernel that has no descriptors of threads |
 //! | `perf_event_open`, `ioprio_set` | `ENOTSUP` |
 //! | `capset` of another, `ptrace`, `setpgid` | `EPERM`, `EPERM`, `ESRCH`, as of one's own threads |
 //! | `/proc/self/task/ID` | is not there |
 
+use crate::forward::args;
 use crate::identity::process_of;
 use crate::registry::interposed;
-use crate::signals::{by_id, delivery};
+use crate::signals::{delivery, sending};
 use crate::sync::robust;
 use core::ffi::{c_int, c_long, c_uint, c_ulong};
 use libc::{iovec, pid_t, rlimit64, sigval, ssize_t};
@@ -28,7 +29,7 @@ interposed! {
 
     Own as {
         fn prlimit(id: pid_t, which: c_uint, new: *const rlimit64, old: *mut rlimit64) -> c_int
-            = to_process(libc::SYS_prlimit64, [id as usize, which as usize, new as usize, old as usize, 0, 0])
+            = to_process(libc::SYS_prlimit64, [id as usize, which as usize, new as usize, old as usize])
                 as c_int;
         fn prlimit64(id: pid_t, which: c_uint, new: *const rlimit64, old: *mut rlimit64) -> c_int
             = prlimit(id, which, new, old);
@@ -45,13 +46,16 @@ interposed! {
                 id as usize, here as usize, many as usize, there as usize, count as usize, flags as usize,
             ]) as ssize_t;
         fn getpgid(id: pid_t) -> pid_t
-            = to_process(libc::SYS_getpgid, [id as usize, 0, 0, 0, 0, 0]) as pid_t;
+            = to_process(libc::SYS_getpgid, [id as usize]) as pid_t;
         fn __getpgid(id: pid_t) -> pid_t = getpgid(id);
         fn getsid(id: pid_t) -> pid_t
-            = to_process(libc::SYS_getsid, [id as usize, 0, 0, 0, 0, 0]) as pid_t;
+            = to_process(libc::SYS_getsid, [id as usize]) as pid_t;
         fn pidfd_open(id: pid_t, flags: c_uint) -> c_int
-            = to_process(libc::SYS_pidfd_open, [id as usize, flags as usize, 0, 0, 0, 0]) as c_int;
-        fn sigqueue(id: pid_t, signal: c_int, value: sigval) -> c_int = queue(id, signal, value);
+            = to_process(libc::SYS_pidfd_open, [id as usize, flags as usize]) as c_int;
+        fn sigqueue(id: pid_t, signal: c_int, value: sigval) -> c_int = match process_of(id) {
+            Ok(id) => real!(fn sigqueue(id: pid_t, signal: c_int, value: sigval) -> c_int),
+            Err(e) => sys::to_c(Err(e)) as c_int,
+        };
     }
 }
 
@@ -59,24 +63,16 @@ interposed! {
 ///
 /// # Safety
 /// As for the system call.
-unsafe fn to_process(number: c_long, args: [usize; 6]) -> c_long {
+unsafe fn to_process<const N: usize>(number: c_long, given: [usize; N]) -> c_long {
+    let args = args(given);
     // SAFETY: the caller's contract.
     unsafe {
         call(number, args).unwrap_or_else(|| sys::to_c(delivery::kernels(number, args)) as c_long)
     }
 }
 
-/// `sigqueue`.
-fn queue(id: pid_t, signal: c_int, value: sigval) -> c_int {
-    match process_of(id) {
-        // SAFETY: no pointers that are followed.
-        Ok(id) => unsafe { real!(fn sigqueue(id: pid_t, signal: c_int, value: sigval) -> c_int) },
-        Err(e) => sys::to_c(Err(e)) as c_int,
-    }
-}
-
-/// Does what a system call does that takes ids, if one is that of a virtual thread. Returns `None`
-/// if the call is the kernel's.
+/// Does what a system call does that takes ids, if one is a virtual thread's. Returns `None` if the
+/// call is the kernel's.
 ///
 /// # Safety
 /// As for the system call.
@@ -100,7 +96,7 @@ pub(crate) unsafe fn call(number: c_long, mut args: [usize; 6]) -> Option<c_long
         libc::SYS_rt_tgsigqueueinfo => {
             let (process, id, signal) = (a as pid_t, b as pid_t, args[2] as c_int);
             // SAFETY: the caller's contract.
-            let sent = unsafe { by_id::queue(process, id, signal, args[3]) }?;
+            let sent = unsafe { sending::queue_to_id(process, id, signal, args[3]) }?;
             return Some(sys::to_c(sent) as c_long);
         }
         libc::SYS_capget => return capabilities(args),
@@ -126,7 +122,7 @@ pub(crate) unsafe fn call(number: c_long, mut args: [usize; 6]) -> Option<c_long
         libc::SYS_ptrace => Err(Errno(libc::EPERM)),
         // SAFETY: the caller's contract.
         libc::SYS_get_robust_list => unsafe { robust::list(a as pid_t, b, args[2])? },
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         _ => unsafe { delivery::kernels(number, args) },
     };
     Some(sys::to_c(result) as c_long)

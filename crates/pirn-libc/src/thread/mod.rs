@@ -13,14 +13,11 @@
 
 pub(crate) mod aliases;
 pub(crate) mod attr;
-pub(crate) mod c11;
 pub(crate) mod ids;
 pub mod lifecycle;
 pub mod names;
-pub(crate) mod sched_attr;
-pub(crate) mod scheduling;
+pub mod scheduling;
 pub mod specific;
-pub mod wishes;
 
 pub(crate) use lifecycle::{pthread_exit, pthread_join};
 pub(crate) use specific::{note_key, pthread_getspecific, pthread_key_delete, pthread_setspecific};

@@ -7,8 +7,8 @@ use crate::posix;
 use crate::registry::interposed;
 use core::ffi::{CStr, c_char, c_int};
 use libc::{pthread_t, size_t};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch::thread_pointer;
-use pirn_rt::glibc::symbols::real;
 
 use pirn_rt::vthread;
 use pirn_rt::vthread::identity::{self, C_NAME};
@@ -56,7 +56,7 @@ pub fn program() -> &'static CStr {
     unsafe { CStr::from_ptr(program_invocation_short_name) }
 }
 
-/// Returns the name set with `pthread_setname_np`; or else that of the program, if `pthread_create`
+/// Returns the name set with `pthread_setname_np`; or else the program's, if `pthread_create`
 /// has made the thread; or else, for the calling thread only, its own name, truncated.
 ///
 /// # Safety
@@ -79,44 +79,27 @@ pub(crate) unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     bytes
 }
 
-/// `pthread_setname_np`: sets a virtual thread's name for C, not its carrier's.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int {
-    // SAFETY: the caller's contract, here and below.
-    unsafe {
-        let mut error = 0;
-        if !is_virtual(thread) {
-            error = real!(fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int);
-        }
-        let name = CStr::from_ptr(name).to_bytes();
-        if name.len() >= C_NAME {
-            return libc::ERANGE;
-        }
-        if error == 0 {
-            set_name(thread, name);
-        }
-        error
+/// Sets a virtual thread's name for C, not its carrier's.
+#[libc_fn]
+pub unsafe fn pthread_setname_np(thread: pthread_t, name: *const c_char) -> c_int {
+    let mut error = 0;
+    if !is_virtual(thread) {
+        error = libcs!();
     }
+    let name = CStr::from_ptr(name).to_bytes();
+    if name.len() >= C_NAME {
+        return libc::ERANGE;
+    }
+    if error == 0 {
+        set_name(thread, name);
+    }
+    error
 }
 
-/// `pthread_getname_np`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getname_np(
-    thread: pthread_t,
-    buffer: *mut c_char,
-    length: size_t,
-) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int {
     if !is_virtual(thread) {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(fn pthread_getname_np(thread: pthread_t, buffer: *mut c_char, length: size_t) -> c_int)
-        };
+        return libcs!();
     }
     if length < C_NAME {
         return libc::ERANGE;

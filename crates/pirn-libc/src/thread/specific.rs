@@ -1,11 +1,12 @@
 //! Thread-specific data. libc allocates the keys and has the values of platform threads; [`keys`]
-//! has those of virtual threads, except for the key of AddressSanitizer ([`sanitizer`]).
+//! has virtual threads' values, except for the key of AddressSanitizer ([`sanitizer`]).
 
 use crate::registry::interposed;
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::pthread_key_t;
+use pirn_libc_macros::libc_fn;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sanitizer;
 use pirn_rt::vthread::keys;
@@ -23,24 +24,13 @@ interposed! {
     }
 }
 
-/// `pthread_key_create`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_key_create(
-    key: *mut pthread_key_t,
-    destructor: Destructor,
-) -> c_int {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let result =
-            real!(fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int);
-        if result == 0 {
-            note_key(*key, destructor);
-        }
-        result
+#[libc_fn]
+pub unsafe fn pthread_key_create(key: *mut pthread_key_t, destructor: Destructor) -> c_int {
+    let result = libcs!();
+    if result == 0 {
+        note_key(*key, destructor);
     }
+    result
 }
 
 /// Notes a new key.
@@ -55,27 +45,19 @@ pub(crate) unsafe fn note_key(key: pthread_key_t, destructor: Destructor) {
     }
 }
 
-/// `pthread_key_delete`.
-#[unsafe(no_mangle)]
-pub extern "C" fn pthread_key_delete(key: pthread_key_t) -> c_int {
+#[libc_fn]
+pub fn pthread_key_delete(key: pthread_key_t) -> c_int {
     keys::deleted(key);
     // SAFETY: no pointers; libc checks the key.
-    unsafe { real!(fn pthread_key_delete(key: pthread_key_t) -> c_int) }
+    unsafe { libcs!() }
 }
 
-/// `pthread_setspecific`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
+#[libc_fn]
+pub unsafe fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int {
     // SAFETY: the caller's contract: the value suits the key's destructor.
     match unsafe { keys::set(key, value.cast_mut()) } {
         Some(result) => result,
-        // SAFETY: the caller's contract.
-        None => unsafe {
-            real!(fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c_int)
-        },
+        None => libcs!(),
     }
 }
 

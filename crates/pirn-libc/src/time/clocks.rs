@@ -7,7 +7,7 @@
 //!   CLOCK_THREAD_CPUTIME_ID    the caller's
 //!   below 0                    the kernel's: of a platform thread, a process, a device
 //!   0 to 15                    the kernel's
-//!   from 2^22 on               that of the virtual thread with this id
+//!   from 2^22 on               the virtual thread's with this id
 //! ```
 //!
 //! The kernel knows no clock with such a number, so what is not defined here refuses it.
@@ -22,17 +22,19 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, pthread_t, rusage, timespec};
+use pirn_libc_macros::libc_fn;
 use pirn_rt::arch::forward_below;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::glibc::tls;
+use pirn_rt::sched::cpu_time;
 use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
 use pirn_rt::time::{self, LIBCS_CLOCK, libcs_clock};
-use pirn_rt::vthread::{self, Core, cpu_time};
+use pirn_rt::vthread::{self, Core};
 
 interposed! {
     family "CPU time of threads" for Scaling,
-        cannot "count what a virtual thread has used before the first question for that of one, or \
-            what the pool has used for it; a timer (`timer_create`) of `CLOCK_THREAD_CPUTIME_ID` is \
+        cannot "count CPU time of virtual threads before the program first asks for any, or what \
+            the pool has used for one; a timer (`timer_create`) of `CLOCK_THREAD_CPUTIME_ID` is \
             the carrier's";
 
     Own by hand { clock_gettime, clock_getres, getrusage, pthread_getcpuclockid }
@@ -61,7 +63,7 @@ enum Whose {
 /// Returns whose a clock is.
 ///
 /// # Errors
-/// `EINVAL`: it is that of a virtual thread that does not exist any more.
+/// `EINVAL`: it belonged to a virtual thread that does not exist any more.
 fn find(clock: clockid_t) -> Result<Whose, Errno> {
     if clock == libc::CLOCK_THREAD_CPUTIME_ID {
         return Ok(match vthread::current() {
@@ -82,7 +84,7 @@ fn find(clock: clockid_t) -> Result<Whose, Errno> {
     }
 }
 
-/// Returns whether a clock is that of another virtual thread than the running one.
+/// Returns whether a clock belongs to another virtual thread than the running one.
 pub(crate) fn is_anothers(clock: clockid_t) -> bool {
     matches!(find(clock), Ok(Whose::Anothers(_)))
 }
@@ -107,29 +109,21 @@ pub(crate) unsafe extern "C" fn read(clock: clockid_t, place: *mut timespec) -> 
     0
 }
 
-/// `clock_getres`.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int {
+#[libc_fn]
+pub unsafe fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int {
     // The resolution of all clocks of CPU time is the same.
     let clock = match find(clock) {
         Ok(Whose::Kernels) => clock,
         Ok(_) => libc::CLOCK_THREAD_CPUTIME_ID,
         Err(e) => return to_c(Err(e)) as c_int,
     };
-    // SAFETY: the caller's contract.
-    unsafe { real!(fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int) }
+    real!(fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int)
 }
 
-/// `getrusage`: of a virtual thread (`RUSAGE_THREAD`) the CPU time, all of it as the program's own,
+/// Of a virtual thread (`RUSAGE_THREAD`) the CPU time, all of it as the program's own,
 /// and how often it has been mounted.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
+#[libc_fn]
+pub unsafe fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
     let result = match vthread::current() {
         Some(core) if who == libc::RUSAGE_THREAD => own_usage(&core).map(|own| {
             // SAFETY: room for it.
@@ -144,7 +138,7 @@ pub unsafe extern "C" fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
 
 /// Returns what the running virtual thread has used, as far as it is known.
 fn own_usage(core: &Core) -> Result<rusage, Errno> {
-    // SAFETY: numbers. The largest amount of memory is the process's, whoever asks.
+    // SAFETY: numbers. The largest amount of memory is the process's for every thread.
     let (mut own, mut process) = unsafe {
         let own = MaybeUninit::<rusage>::zeroed().assume_init();
         (own, own)
@@ -161,23 +155,16 @@ fn own_usage(core: &Core) -> Result<rusage, Errno> {
     Ok(own)
 }
 
-/// `pthread_getcpuclockid`. It does not have the time be counted: some programs call it of each
-/// thread that they make, and read none of the clocks.
-///
-/// # Safety
-/// As for libc's function of this name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
+/// It does not begin the counting of time: some programs call it for each thread that they make,
+/// and read none of the clocks.
+#[libc_fn]
+pub unsafe fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
     if !is_virtual(thread) {
-        // SAFETY: the caller's contract.
-        return unsafe {
-            real!(fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int)
-        };
+        return libcs!();
     }
     match id(thread) {
         Ok(id) => {
-            // SAFETY: the caller's contract.
-            unsafe { clock.write(id as clockid_t) };
+            clock.write(id as clockid_t);
             0
         }
         Err(e) => e.0,
@@ -190,7 +177,7 @@ pub unsafe extern "C" fn pthread_getcpuclockid(thread: pthread_t, clock: *mut cl
 /// `ESRCH`: it has ended.
 fn id(thread: pthread_t) -> SysResult {
     let place = (thread as usize + tls::template().tid_offset) as *mut u32;
-    // SAFETY: the TCB of a slot, whose memory stays. Relaxed: complete in itself.
+    // SAFETY: the TCB of a slot, whose memory stays. Relaxed: no other data.
     let id = unsafe { AtomicU32::from_ptr(place) }.load(Relaxed);
     let has_ended = posix::find(thread).is_some_and(|record| record.has_ended());
     match id != 0 && !has_ended {

@@ -49,11 +49,11 @@ impl Thread {
     }
 
     /// Reads the thread's stack if it is parked. Returns whether it was.
-    fn walk(&self) -> bool {
-        let parked = self.handshake.begin_walk();
+    fn inspect(&self) -> bool {
+        let parked = self.handshake.begin_inspection();
         if parked {
             assert_eq!(self.context.read(), 1);
-            if !self.handshake.end_walk() {
+            if !self.handshake.end_inspection() {
                 self.enqueue();
             }
         }
@@ -135,35 +135,35 @@ fn a_preempted_thread_keeps_an_early_wake() {
     });
 }
 
-/// Whoever comes first: a walker reads a stack that nobody changes meanwhile, and the thread is
+/// Whichever comes first, a reader sees a stack that no thread changes meanwhile, and the thread is
 /// enqueued once.
 #[test]
 fn a_walked_thread_is_enqueued_once() {
     check(3, || {
         let parking = Thread::new();
-        let (waker, walker) = (parking.clone(), parking.clone());
+        let (waker, reader) = (parking.clone(), parking.clone());
         let waker = thread::spawn(move || waker.wake());
-        let walker = thread::spawn(move || walker.walk());
+        let reader = thread::spawn(move || reader.inspect());
         let stayed = parking.leave();
         waker.join().unwrap();
-        let walked = walker.join().unwrap();
-        assert!(!(stayed && walked));
+        let inspected = reader.join().unwrap();
+        assert!(!(stayed && inspected));
         assert_eq!(parking.enqueued.load(Relaxed), usize::from(!stayed));
     });
 }
 
-/// A thread that nobody wakes is as it was after a walk, and after two at once.
+/// One inspection, or two at once, leave a thread as it was, if no waker comes.
 #[test]
-fn a_walk_leaves_no_trace() {
+fn an_inspection_leaves_no_trace() {
     check(3, || {
         let parking = Thread::new();
         assert!(!parking.leave());
-        let walkers = [(); 2].map(|()| {
+        let readers = [(); 2].map(|()| {
             let parking = parking.clone();
-            thread::spawn(move || parking.walk())
+            thread::spawn(move || parking.inspect())
         });
-        let walked = walkers.map(|walker| walker.join().unwrap());
-        assert!(walked.contains(&true));
+        let inspected = readers.map(|reader| reader.join().unwrap());
+        assert!(inspected.contains(&true));
         assert_eq!(parking.enqueued.load(Relaxed), 0);
         parking.wake();
         assert_eq!(parking.enqueued.load(Relaxed), 1);

@@ -66,7 +66,7 @@ fn each_posted_thread_runs_once() {
             let post = move |world: &World| world.injector.post(world.ready(number));
             start(&world, post)
         });
-        // Whoever posts kicks; here each look is one.
+        // A poster kicks; here each look is one.
         take_posted(&world);
         handlers
             .into_iter()
@@ -145,7 +145,7 @@ fn one_that_came_after_the_last_look_has_its_share() {
         });
         let taken = world.injector.take_from_outside();
         outsider.join().unwrap();
-        // It was taken, or nobody has seen it, and somebody will.
+        // It was taken, or no carrier has seen it, and one will.
         assert_eq!(world.has_from_outside(), taken.is_none());
         let taken = taken.or_else(|| world.injector.take_from_outside());
         world.run(&taken.unwrap());

@@ -1,6 +1,6 @@
 //! Jobs for pool threads: each is taken, whether threads are idle, busy or about to end.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -10,25 +10,18 @@ use crate::jobs::{Job, Jobs, Worker};
 use crate::surroundings::spawn;
 use crate::{Word, check};
 
+#[repr(C)]
 struct Item {
-    next: *mut Item,
+    job: Job,
     /// Written before the job is submitted, and by the thread that takes it.
     state: Word,
 }
 
-// SAFETY: always the same field.
-unsafe impl Job for Item {
-    unsafe fn link(job: NonNull<Self>) -> *mut *mut Self {
-        // SAFETY: the caller's contract.
-        unsafe { &raw mut (*job.as_ptr()).next }
-    }
-}
-
-struct World(Jobs<Item>);
+struct World(Jobs);
 
 // SAFETY: items are passed on by the queue.
 unsafe impl Sync for World {}
-// SAFETY: as above.
+// SAFETY: items are passed on by the queue.
 unsafe impl Send for World {}
 
 const FOR_LONG: u64 = 1;
@@ -48,12 +41,12 @@ impl World {
     /// Submits a job. Returns whether another thread is wanted.
     fn submit(&self) -> bool {
         let item = Box::new(Item {
-            next: ptr::null_mut(),
+            job: Job::new(|_| unreachable!("the models only take jobs")),
             state: Word::new(),
         });
         item.state.write(1);
         // SAFETY: it stays until `take` frees it.
-        unsafe { self.0.submit(NonNull::from(Box::leak(item))) }
+        unsafe { self.0.submit(NonNull::from(Box::leak(item)).cast()) }
     }
 
     /// Takes a job as a pool thread does. Returns whether there was one.
@@ -72,7 +65,7 @@ impl World {
     fn take_and_hire(&self, worker: &mut Worker, keep_alive: u64) -> Option<bool> {
         let taken = self.0.next(worker, keep_alive, |_| true)?;
         // SAFETY: from `submit`, and off the queue.
-        let item = unsafe { Box::from_raw(taken.job.as_ptr()) };
+        let item = unsafe { Box::from_raw(taken.job.as_ptr().cast::<Item>()) };
         assert_eq!(item.state.read(), 1);
         item.state.write(2);
         Some(taken.hire)

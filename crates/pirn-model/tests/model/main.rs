@@ -17,12 +17,8 @@
 //! of sleeping have explicit fences, and relaxed accesses where these suffice. Each fence and each
 //! ordering has been weakened once to see a model fail.
 
-#[path = "../../../pirn-rt/src/sched/alarm.rs"]
-mod alarm;
-#[path = "../../../pirn-rt/src/blocking/timer/attendance.rs"]
+#[path = "../../../pirn-rt/src/reactor/attendance.rs"]
 mod attendance;
-#[path = "../../../pirn-rt/src/sched/doze.rs"]
-mod doze;
 #[path = "../../../pirn-rt/src/blocking/fds/waiters.rs"]
 mod fd_waiters;
 #[path = "../../../pirn-rt/src/sched/idle.rs"]
@@ -32,7 +28,7 @@ mod idle;
 #[path = "../../../pirn-rt/src/sched/injector.rs"]
 #[allow(dead_code)] // What the processors' queues need.
 mod injector;
-#[path = "../../../pirn-rt/src/blocking/pool/jobs.rs"]
+#[path = "../../../pirn-rt/src/reactor/jobs.rs"]
 #[allow(dead_code)] // The case in which no thread can be started runs under the lock.
 mod jobs;
 #[path = "../../../pirn-rt/src/blocking/list.rs"]
@@ -45,8 +41,11 @@ mod lot_count;
 #[path = "../../../pirn-actor/src/mailbox/word.rs"]
 #[allow(dead_code)] // Flags that are like others.
 mod mailbox_word;
-#[path = "../../../pirn-rt/src/blocking/nap.rs"]
+#[path = "../../../pirn-rt/src/carriers/nap.rs"]
 mod nap;
+#[path = "../../../pirn-rt/src/sched/preempt/request.rs"]
+#[allow(dead_code)] // What the holder alone uses.
+mod preempt_request;
 #[path = "../../../pirn-rt/src/blocking/fds/protocol.rs"]
 #[allow(dead_code)] // Some of it is for the table of descriptors only.
 mod readiness;
@@ -59,19 +58,18 @@ mod reply_word;
 mod review;
 #[path = "../../../pirn-rt/src/recorder/ring.rs"]
 mod ring;
-#[path = "../../../pirn-rt/src/sched/sample.rs"]
-mod sample;
 #[path = "../../../pirn-rt/src/recorder/shared.rs"]
 mod shared_ring;
+#[path = "../../../pirn-rt/src/sys/sleeper.rs"]
+mod sleeper;
 #[path = "../../../pirn-rt/src/sched/spare.rs"]
 #[allow(dead_code)] // The monitor's questions.
 mod spare;
+#[path = "../../../pirn-rt/src/sched/current_stack/request.rs"]
+mod stack_request;
 #[path = "../../../pirn-rt/src/vthread/state.rs"]
 #[allow(dead_code)] // Times, and what dumps ask.
 mod state;
-#[path = "../../../pirn-rt/src/sched/turn.rs"]
-#[allow(dead_code)] // What the holder alone uses.
-mod turn;
 #[path = "../../../pirn-rt/src/vthread/wait_word.rs"]
 #[allow(dead_code)]
 // A wait with a word of its own, which no interrupter knows, is a special case of this.
@@ -93,12 +91,9 @@ mod blocking {
 }
 
 mod surroundings;
-use surroundings::{arch, lock, runtime, sys, time, vthread};
+use surroundings::{arch, lock, sched, sys, time, vthread};
 
-mod alarm_model;
-mod at_mount_model;
 mod attendance_model;
-mod doze_model;
 mod handshake_model;
 mod idle_model;
 mod injector_model;
@@ -107,19 +102,21 @@ mod join_model;
 mod local_queue_model;
 mod lot_model;
 mod mailbox_model;
+mod mount_flags_model;
 mod nap_model;
 mod park_model;
 mod permit_model;
+mod preempt_request_model;
 mod readiness_model;
 mod recorder_model;
 mod reply_model;
 mod resident_model;
 mod review_model;
-mod sample_model;
+mod safepoint_model;
+mod sleeper_model;
 mod spare_model;
-mod summons_model;
+mod stack_request_model;
 mod task_model;
-mod turn_model;
 mod wait_word_model;
 
 use loom::cell::UnsafeCell;

@@ -12,7 +12,8 @@ use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
 use crate::check;
-use crate::runtime::{Idle, Poller, Processors, Runtime, Settings};
+use crate::nap::nap;
+use crate::sched::{Idle, Poller, Processors, Runtime, Settings};
 use crate::time::Deadline;
 
 struct World {
@@ -42,9 +43,9 @@ impl World {
         (world, thread::spawn(move || idle.carry()))
     }
 
-    /// Sleeps as `wait_for_events` does.
+    /// Sleeps as `events::wait_for` does.
     fn sleep(&self) {
-        let kicked = self.runtime.nap(Deadline::NEVER);
+        let kicked = nap(&self.runtime, Deadline::NEVER);
         let deadline = match kicked {
             true => Deadline::after_nanos(0),
             false => Deadline::NEVER,

@@ -1,5 +1,5 @@
 //! Permit and handshake together, as a virtual thread parks: several times, with several wakers,
-//! which run the thread if they enqueue it, and with a walker, who does the same.
+//! which run the thread if they enqueue it, and with a reader, who does the same.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -72,10 +72,10 @@ impl VirtualThread {
     }
 
     /// Reads the thread's stack, if it is parked.
-    fn walk(&self) {
-        if self.handshake.begin_walk() {
+    fn inspect(&self) {
+        if self.handshake.begin_inspection() {
             assert!(self.stack.read() < self.parks);
-            if !self.handshake.end_walk() {
+            if !self.handshake.end_inspection() {
                 self.mount();
             }
         }
@@ -165,7 +165,7 @@ fn an_unpark_may_meet_the_next_park() {
     });
 }
 
-/// Two wakers and a walker, who may come in any episode, and wake up none and lose none.
+/// Two wakers and a reader, who may come in any episode, and wake up none and lose none.
 #[test]
 fn a_walker_loses_no_wake() {
     check(2, || {
@@ -175,7 +175,7 @@ fn a_walker_loses_no_wake() {
             &[
                 VirtualThread::unpark,
                 VirtualThread::unpark,
-                VirtualThread::walk,
+                VirtualThread::inspect,
             ],
         );
         if !virtual_thread.has_ended() {
@@ -195,7 +195,7 @@ fn a_walker_meets_an_expiry() {
             &[
                 VirtualThread::unpark,
                 VirtualThread::expire,
-                VirtualThread::walk,
+                VirtualThread::inspect,
             ],
         );
         assert!(virtual_thread.has_ended());

@@ -75,7 +75,7 @@ impl World {
         loop {
             let since = (generation, count);
             let begin = || Ok(Wait::new());
-            let end = match readiness.park(interest, since, deadline, begin, || ()) {
+            let end = match readiness.park_until_event(interest, since, deadline, begin, || ()) {
                 Outcome::Closed => Some(End::Closed),
                 Outcome::TimedOut => Some(End::TimedOut),
                 _ => {
@@ -84,7 +84,7 @@ impl World {
                 }
             };
             if let Some(end) = end {
-                readiness.pass_baton(interest);
+                readiness.hand_off(interest);
                 return end;
             }
         }
@@ -256,9 +256,10 @@ fn an_event_of_an_earlier_life_wakes_nobody() {
         let since = (generation, world.readiness.count(Read));
         let reader = spawn(&world, move |world| {
             let begin = || Ok(Wait::new());
-            let outcome = world
-                .readiness
-                .park(Read, since, Deadline::NEVER, begin, || ());
+            let outcome =
+                world
+                    .readiness
+                    .park_until_event(Read, since, Deadline::NEVER, begin, || ());
             assert_eq!(outcome, Outcome::Ready);
             assert_eq!(world.items[0].load(Relaxed), 1, "woken for nothing");
         });
@@ -283,9 +284,10 @@ fn a_late_close_wakes_nobody_of_the_next_life() {
         let reader = spawn(&world, move |world| {
             let begin = || Ok(Wait::new());
             let since = (generation, 0);
-            let outcome = world
-                .readiness
-                .park(Read, since, Deadline::NEVER, begin, || ());
+            let outcome =
+                world
+                    .readiness
+                    .park_until_event(Read, since, Deadline::NEVER, begin, || ());
             assert_eq!(outcome, Outcome::Ready);
         });
         late.join().unwrap();
@@ -295,7 +297,7 @@ fn a_late_close_wakes_nobody_of_the_next_life() {
 }
 
 /// A stream of items, of which a read takes up to two; its readers' loop is that of
-/// `readiness::reading`. The end is a bit of the word that counts the items.
+/// `FdCall::read`. The end is a bit of the word that counts the items.
 struct Stream(Arc<World>);
 
 const END: usize = 1 << 16;
@@ -351,10 +353,10 @@ impl Stream {
         }
         loop {
             let begin = || Ok(Wait::new());
-            readiness.park(Read, since, Deadline::NEVER, begin, || ());
+            readiness.park_until_event(Read, since, Deadline::NEVER, begin, || ());
             since.1 = readiness.count(Read);
             if let Some(count) = self.attempt(since) {
-                readiness.pass_baton(Read);
+                readiness.hand_off(Read);
                 return count;
             }
         }

@@ -56,8 +56,8 @@ impl World {
         })
     }
 
-    /// A thread begins to wait. If that makes a review due, calls `attend`; a thread of a carrier
-    /// that sleeps afterwards need not.
+    /// A thread begins to wait. If that makes a review due, calls `attend`; a thread of a
+    /// carrier that sleeps afterwards need not.
     fn wait(&self, entry: usize, attend: impl FnOnce()) {
         let entry = &self.entries[entry];
         let mut waiters = entry.waiters.lock().unwrap();

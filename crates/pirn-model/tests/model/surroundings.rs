@@ -30,6 +30,8 @@ pub mod lock {
 }
 
 pub mod sys {
+    pub use crate::sleeper::Sleeper;
+
     use super::time::Deadline;
     use loom::sync::atomic::{AtomicU32, Ordering};
     use loom::sync::{Condvar, Mutex};
@@ -145,7 +147,7 @@ pub mod vthread {
 
     // SAFETY: loom checks each access; see above.
     unsafe impl Sync for Core {}
-    // SAFETY: as above.
+    // SAFETY: loom checks each access; see above.
     unsafe impl Send for Core {}
 
     pub struct Ready(NonNull<Core>);
@@ -168,7 +170,7 @@ pub mod vthread {
     }
 }
 
-pub mod runtime {
+pub mod sched {
     //! What a nap knows of the runtime: how many are idle, how often the others switch, and the
     //! eventfd.
 
@@ -257,7 +259,7 @@ pub mod wait {
         Ready = 2,
         TimedOut = 3,
         Closed = 4,
-        #[allow(dead_code)] // The models hear no interrupt.
+        #[allow(dead_code)] // The models have no interrupts.
         Interrupted = 5,
     }
 

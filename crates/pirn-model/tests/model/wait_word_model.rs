@@ -5,7 +5,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
 use crate::state::Handshake;
-use crate::wait_word::Hearing::{self, Always, Sleep};
+use crate::wait_word::Interruptible::{self, Always, OnceInSleep};
 use crate::wait_word::{Decided, InterruptEffect, WaitWord};
 use crate::{Word, check};
 
@@ -20,7 +20,8 @@ struct Thread {
     prepared: Word,
     /// Written by the waker before the wake, read by the thread after it.
     news: Word,
-    /// Written by the interrupter before the interrupt, read by the thread after hearing of it.
+    /// Written by the interrupter before the interrupt, read by the thread after it has learnt of
+    /// that.
     order: Word,
     wakes: AtomicUsize,
     /// The number of waits that have ended, by how they ended.
@@ -42,10 +43,10 @@ impl Thread {
         })
     }
 
-    /// Begins a wait. Returns `false` if the thread has heard of an interrupt instead.
-    fn begin(&self, hearing: Hearing) -> bool {
+    /// Begins a wait. Returns `false` if the thread has been interrupted instead.
+    fn begin(&self, interruptible: Interruptible) -> bool {
         self.prepared.write(1);
-        let begun = self.word.begin(hearing).is_ok();
+        let begun = self.word.begin(interruptible).is_ok();
         if !begun {
             assert_eq!(self.order.read(), 1);
         }
@@ -136,12 +137,12 @@ fn let_others_go_first() {
 }
 
 /// One wait. The waker may come before it, and then finds nobody. The interrupter may come before
-/// it too, and is then heard.
-fn one_wait(hearing: Hearing) {
+/// it too, and is then delivered.
+fn one_wait(interruptible: Interruptible) {
     check(3, move || {
         let thread = Thread::new();
         let others = [interrupter(&thread), waker(&thread)];
-        let begun = thread.begin(hearing);
+        let begun = thread.begin(interruptible);
         if begun {
             thread.park();
         }
@@ -155,10 +156,10 @@ fn one_wait(hearing: Hearing) {
             usize::from(begun),
             "the wait has ended"
         );
-        // An interrupt that ended nothing is heard by the next wait.
-        let heard_before = !begun || interrupted == 1;
-        let heard_now = thread.word.begin(hearing).is_err();
-        assert_eq!(heard_now, !heard_before || hearing == Always);
+        // An interrupt that ended nothing is delivered by the next wait.
+        let refused_before = !begun || interrupted == 1;
+        let refused_now = thread.word.begin(interruptible).is_err();
+        assert_eq!(refused_now, !refused_before || interruptible == Always);
         assert!(thread.word.take());
         assert!(!thread.word.take());
     });
@@ -171,7 +172,7 @@ fn a_wait_that_can_fail_ends_once_and_no_interrupt_is_lost() {
 
 #[test]
 fn a_wait_that_cannot_fail_ends_once_and_no_interrupt_is_lost() {
-    one_wait(Sleep);
+    one_wait(OnceInSleep);
 }
 
 /// The wake of the first episode and the interrupt, which may come in either episode, do not mix.
@@ -182,7 +183,7 @@ fn a_second_episode_starts_afresh() {
         let mut interrupter = Some(interrupter(&thread));
         let mut begun = 0;
         for _ in 0..2 {
-            if thread.begin(Sleep) {
+            if thread.begin(OnceInSleep) {
                 begun += 1;
                 let waker = waker(&thread);
                 thread.park();
@@ -198,7 +199,7 @@ fn a_second_episode_starts_afresh() {
             interrupter.join().unwrap();
         }
         assert_eq!(thread.wakes.load(Relaxed), begun);
-        assert!(begun >= 1, "one interrupt is heard once");
+        assert!(begun >= 1, "one interrupt is delivered once");
         assert!(thread.word.is_interrupted());
     });
 }
@@ -248,7 +249,7 @@ fn a_platform_thread_is_woken_in_the_kernel_if_it_sleeps() {
     });
 }
 
-/// A thread that waits repeatedly hears of two interrupts once or, if it has heard of the first in
+/// A thread that waits repeatedly gets two interrupts once or, if it got the first in
 /// time, twice.
 #[test]
 fn two_interrupts_are_heard_once_or_twice() {
@@ -258,13 +259,13 @@ fn two_interrupts_are_heard_once_or_twice() {
             let word = word.clone();
             thread::spawn(move || word.interrupt(INTERRUPTED).ended.is_some())
         });
-        let mut heard = 0;
+        let mut delivered = 0;
         let mut wakes = 0;
         for _ in 0..2 {
-            if word.begin(Sleep).is_err() {
-                heard += 1;
+            if word.begin(OnceInSleep).is_err() {
+                delivered += 1;
             } else if word.decide(READY).is_none() {
-                heard += 1;
+                delivered += 1;
                 wakes += 1;
             }
         }
@@ -272,8 +273,11 @@ fn two_interrupts_are_heard_once_or_twice() {
             wakes -= i32::from(interrupter.join().unwrap());
         }
         assert_eq!(wakes, 0, "who ended a wait owed the wake");
-        heard += i32::from(word.begin(Sleep).is_err());
-        assert!(heard == 1 || heard == 2, "heard {heard} times");
+        delivered += i32::from(word.begin(OnceInSleep).is_err());
+        assert!(
+            delivered == 1 || delivered == 2,
+            "delivered {delivered} times"
+        );
         assert!(!word.is_interrupted() || word.take());
     });
 }
@@ -340,17 +344,17 @@ fn a_listener_hears_of_an_interrupt() {
             })
         };
         thread.prepared.write(1);
-        let heard = thread.word.listen();
-        if heard {
+        let delivered = thread.word.listen();
+        if delivered {
             assert_eq!(thread.order.read(), 1);
         }
         let told = interrupter.join().unwrap();
-        assert!(heard || told);
+        assert!(delivered || told);
     });
 }
 
 /// A deadline's expiry and another thread's interrupt, while the call that the deadline is for
-/// returns. What is left is the interrupt, and it has not been heard.
+/// returns. What is left is the interrupt, and it has not been delivered.
 #[test]
 fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
     check(3, || {
@@ -365,8 +369,8 @@ fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
         word.forget_expiry();
         interrupter.join().unwrap();
         assert!(
-            word.begin(Sleep).is_err(),
-            "the interrupt has been heard by nobody"
+            word.begin(OnceInSleep).is_err(),
+            "the interrupt has been delivered by nobody"
         );
         assert!(word.take(), "the interrupt was lost");
         assert!(word.begin(Always).is_ok());
@@ -379,7 +383,7 @@ fn an_expiry_ends_a_wait_or_refuses_it() {
     check(3, || {
         let thread = Thread::new();
         let expiry = interrupter_by(WaitWord::expire, &thread);
-        let begun = thread.begin(Sleep);
+        let begun = thread.begin(OnceInSleep);
         if begun {
             thread.park();
         }

@@ -107,11 +107,11 @@ impl Pair {
     /// Each item is seen ahead with its note, wherever it has moved meanwhile.
     fn check_view_ahead(&self) {
         for (n, &value) in self.reference.iter().enumerate() {
-            let (item, note) = self.queue.ahead(n as u32).expect("an item");
+            let (item, note) = self.queue.next_but(n as u32).expect("an item");
             // SAFETY: it is in the queue, which nobody else uses.
             assert_eq!((unsafe { *item }, note), (value, value as usize + 1));
         }
-        assert!(self.queue.ahead(self.reference.len() as u32).is_none());
+        assert!(self.queue.next_but(self.reference.len() as u32).is_none());
     }
 }
 
@@ -157,7 +157,7 @@ fn holds_as_many_as_it_says() {
         unsafe { queue.push_back(item, 0) }.unwrap();
     }
     assert_eq!(queue.len(), 256);
-    // SAFETY: as above.
+    // SAFETY: this test is the owner.
     assert_eq!(unsafe { queue.push_back(item, 0) }, Err(item));
 }
 
@@ -169,7 +169,7 @@ fn a_thief_takes_no_more_than_128() {
         // SAFETY: this test is the owner.
         unsafe { queue.push_back(item, 0) }.unwrap();
     }
-    // SAFETY: as above.
+    // SAFETY: this test is the owner.
     assert_eq!(unsafe { queue.steal_into(&dest) }, Some(item));
     assert_eq!((queue.len(), dest.len()), (1024 - 128, 127));
 }

@@ -81,7 +81,7 @@ fn steal(victim: &Queue, done: &AtomicBool) -> Taker {
             return taker;
         }
         stolen.into_iter().for_each(|item| taker.take(item));
-        // SAFETY: as above.
+        // SAFETY: `queue` is this thread's own.
         while let Some(item) = unsafe { queue.pop() } {
             taker.take(item);
         }

@@ -13,15 +13,15 @@ mod primitives;
 #[path = "../../../pirn-rt/src/vthread/state.rs"]
 #[allow(dead_code)] // What the runtime does with threads that are looked at.
 mod state;
-#[path = "../../../pirn-rt/src/blocking/timer/heap.rs"]
+#[path = "../../../pirn-rt/src/reactor/heap.rs"]
 mod timer_heap;
 #[path = "../../../pirn-rt/src/vthread/wait_word.rs"]
 #[allow(dead_code)] // The word itself is for the kernel.
 mod wait_word;
 
-mod at_mount_words;
 mod local_queue_properties;
 mod local_queue_stress;
+mod mount_flags_words;
 mod timer_heap_properties;
 mod transitions;
 

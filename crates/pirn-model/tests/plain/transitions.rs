@@ -6,7 +6,7 @@ use crate::primitives::UnsafeCell;
 use crate::state::Handshake;
 use crate::state::JoinCell;
 use crate::state::ParkPermit;
-use crate::wait_word::{Decided, Hearing, InterruptEffect, WaitWord};
+use crate::wait_word::{Decided, InterruptEffect, Interruptible, WaitWord};
 
 #[test]
 fn permit_given_before_park() {
@@ -86,16 +86,19 @@ fn handshake_wake_comes_early() {
 #[test]
 fn handshake_is_walked() {
     let handshake = Handshake::new();
-    assert!(!handshake.begin_walk(), "RUNNING");
+    assert!(!handshake.begin_inspection(), "RUNNING");
     for _ in 0..2 {
         assert!(handshake.parked());
-        assert!(handshake.begin_walk(), "PARKED → WALKED");
-        assert!(!handshake.begin_walk(), "one walker at a time");
-        assert!(handshake.end_walk(), "WALKED → PARKED");
-        assert!(handshake.begin_walk());
-        assert!(!handshake.wake(), "WALKED → RUNNABLE: the walker enqueues");
-        assert!(!handshake.begin_walk(), "RUNNABLE");
-        assert!(!handshake.end_walk(), "the duty");
+        assert!(handshake.begin_inspection(), "PARKED → INSPECTED");
+        assert!(!handshake.begin_inspection(), "one reader at a time");
+        assert!(handshake.end_inspection(), "INSPECTED → PARKED");
+        assert!(handshake.begin_inspection());
+        assert!(
+            !handshake.wake(),
+            "INSPECTED → RUNNABLE: the reader enqueues"
+        );
+        assert!(!handshake.begin_inspection(), "RUNNABLE");
+        assert!(!handshake.end_inspection(), "the duty");
         handshake.resumed();
     }
 }
@@ -126,8 +129,8 @@ fn join_comes_late() {
 const READY: u32 = 2;
 const INTERRUPTED: u32 = 5;
 
-/// The effect of an interrupt that ends nothing, and that nobody wants to hear.
-const UNHEARD: InterruptEffect = InterruptEffect {
+/// The effect of an interrupt that ends nothing, and that no listener waits for.
+const UNDELIVERED: InterruptEffect = InterruptEffect {
     ended: None,
     listened: false,
 };
@@ -136,8 +139,8 @@ const UNHEARD: InterruptEffect = InterruptEffect {
 fn wait_is_decided_once() {
     let word = WaitWord::idle();
     assert_eq!(word.decide(READY), None, "there is no wait");
-    for hearing in [Hearing::Sleep, Hearing::Always] {
-        assert!(word.begin(hearing).is_ok(), "outcome → PENDING");
+    for interruptible in [Interruptible::OnceInSleep, Interruptible::Always] {
+        assert!(word.begin(interruptible).is_ok(), "outcome → PENDING");
         assert_eq!(word.outcome(), None);
         assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
         assert_eq!(word.outcome(), Some(READY), "PENDING → outcome");
@@ -162,16 +165,25 @@ fn wait_falls_asleep() {
 fn interrupt_ends_a_wait() {
     for asleep in [false, true] {
         let word = WaitWord::idle();
-        assert!(word.begin(Hearing::Sleep).is_ok());
+        assert!(word.begin(Interruptible::OnceInSleep).is_ok());
         if asleep {
             assert!(word.fall_asleep().is_some());
         }
         let ended = Some(Decided { asleep });
         let first = word.interrupt(INTERRUPTED);
-        assert_eq!(first, InterruptEffect { ended, ..UNHEARD });
+        assert_eq!(
+            first,
+            InterruptEffect {
+                ended,
+                ..UNDELIVERED
+            }
+        );
         assert_eq!(word.outcome(), Some(INTERRUPTED));
         assert_eq!(word.decide(READY), None, "one duty only");
-        assert!(word.begin(Hearing::Sleep).is_ok(), "it has been heard");
+        assert!(
+            word.begin(Interruptible::OnceInSleep).is_ok(),
+            "it has been delivered"
+        );
     }
 }
 
@@ -179,34 +191,40 @@ fn interrupt_ends_a_wait() {
 fn interrupt_before_a_wait_is_heard_by_it() {
     let word = WaitWord::idle();
     assert!(!word.take());
-    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert_eq!(word.interrupt(INTERRUPTED), UNDELIVERED);
     assert!(word.is_interrupted());
-    assert!(word.begin(Hearing::Sleep).is_err(), "heard");
-    assert!(word.begin(Hearing::Sleep).is_ok(), "once");
+    assert!(word.begin(Interruptible::OnceInSleep).is_err(), "delivered");
+    assert!(word.begin(Interruptible::OnceInSleep).is_ok(), "once");
     assert_eq!(word.decide(READY), Some(Decided { asleep: false }));
     assert!(word.is_interrupted(), "a wait leaves the flag");
     for _ in 0..2 {
         assert!(
-            word.begin(Hearing::Always).is_err(),
+            word.begin(Interruptible::Always).is_err(),
             "as long as the flag is set"
         );
     }
-    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(word.begin(Hearing::Sleep).is_err(), "once per interrupt");
-    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
-    assert!(word.begin(Hearing::Always).is_err());
-    assert!(word.begin(Hearing::Sleep).is_ok(), "it was heard");
+    assert_eq!(word.interrupt(INTERRUPTED), UNDELIVERED);
+    assert!(
+        word.begin(Interruptible::OnceInSleep).is_err(),
+        "once per interrupt"
+    );
+    assert_eq!(word.interrupt(INTERRUPTED), UNDELIVERED);
+    assert!(word.begin(Interruptible::Always).is_err());
+    assert!(
+        word.begin(Interruptible::OnceInSleep).is_ok(),
+        "it was delivered"
+    );
 }
 
 #[test]
 fn interrupt_is_taken() {
     let word = WaitWord::idle();
-    assert_eq!(word.interrupt(INTERRUPTED), UNHEARD);
+    assert_eq!(word.interrupt(INTERRUPTED), UNDELIVERED);
     assert!(word.take(), "any → none");
     assert!(!word.take());
     assert!(!word.is_interrupted());
     assert!(
-        word.begin(Hearing::Always).is_ok(),
+        word.begin(Interruptible::Always).is_ok(),
         "the thread can wait again"
     );
 }
@@ -217,7 +235,7 @@ fn interrupt_is_listened_to() {
     assert!(!word.listen(), "there was none before");
     let listened = InterruptEffect {
         listened: true,
-        ..UNHEARD
+        ..UNDELIVERED
     };
     assert_eq!(word.interrupt(INTERRUPTED), listened);
     assert!(word.listen(), "there was one");
@@ -229,17 +247,26 @@ fn interrupt_is_listened_to() {
 #[test]
 fn a_futex_does_not_hear_for_a_sleep() {
     let word = WaitWord::idle();
-    assert!(word.begin(Hearing::Futex).is_ok());
+    assert!(word.begin(Interruptible::OnceInFutex).is_ok());
     let ended = word.interrupt(5).ended;
     assert!(ended.is_some());
-    assert!(word.begin(Hearing::Futex).is_ok(), "heard already");
+    assert!(
+        word.begin(Interruptible::OnceInFutex).is_ok(),
+        "delivered already"
+    );
     assert!(word.decide(2).is_some());
-    assert!(word.begin(Hearing::Sleep).is_err(), "not heard before");
-    assert!(word.begin(Hearing::Sleep).is_ok(), "heard now");
+    assert!(
+        word.begin(Interruptible::OnceInSleep).is_err(),
+        "not delivered before"
+    );
+    assert!(
+        word.begin(Interruptible::OnceInSleep).is_ok(),
+        "delivered now"
+    );
     assert!(word.decide(2).is_some());
-    assert!(word.begin(Hearing::Always).is_err());
+    assert!(word.begin(Interruptible::Always).is_err());
     assert!(word.take());
-    assert!(word.begin(Hearing::Always).is_ok());
+    assert!(word.begin(Interruptible::Always).is_ok());
 }
 
 #[test]
@@ -247,6 +274,6 @@ fn cell_gives_access_to_its_value() {
     let cell = UnsafeCell::new(1);
     // SAFETY: no other pointer to the value is in use, in either call.
     cell.with_mut(|value| unsafe { *value += 1 });
-    // SAFETY: as above.
+    // SAFETY: no other pointer to the value is in use, in either call.
     assert_eq!(cell.with(|value| unsafe { *value }), 2);
 }

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-/// How often a name is asked for that is somebody's, and is nobody's when that one is looked up.
+/// How often a name is asked for that has an owner, and has none when the owner is looked up.
 /// Once is the rule: a second time, it was another's for no longer than the answer took.
 const ATTEMPTS: u32 = 4;
 
@@ -134,7 +134,7 @@ async fn take(store: Store, key: String, holder: Bytes) -> Result<u64, NotHeld> 
         match entry(&store, &key).await {
             Ok(Some(entry)) if entry.value == holder => return Ok(entry.revision),
             Ok(Some(entry)) => return Err(NotHeld::By(entry.value.into())),
-            // It was somebody's, and has been given back, or has run out, in this moment.
+            // It had an owner, and has been given back, or has run out, in this moment.
             Ok(None) if error.kind() == CreateErrorKind::AlreadyExists && attempts > 0 => {}
             Ok(None) | Err(_) => return Err(NotHeld::Unknown(NodeError::unavailable(error))),
         }

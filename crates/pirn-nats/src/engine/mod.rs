@@ -114,7 +114,7 @@ pub(crate) struct Queue {
     pub(crate) system: String,
     pub(crate) name: String,
     pub(crate) replicas: usize,
-    /// The time after which a message that is not being worked on is given to somebody else.
+    /// The time after which a message that is not being worked on is given to another worker.
     pub(crate) patience: Duration,
     /// The time for which a message with the same identity is dropped.
     pub(crate) memory: Duration,

@@ -221,8 +221,8 @@ impl Taken {
         })
     }
 
-    /// Tells the server, and waits until it knows: an answer that gets lost means that somebody
-    /// else does it again.
+    /// Tells the server, and waits until it knows: an answer that gets lost means that another
+    /// worker does it again.
     fn tell(&self, kind: AckKind) -> Result<(), NodeError> {
         let message = Arc::clone(&self.message);
         let told = async move { message.double_ack_with(kind).await };

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A heartbeat is sent at most once, and may get lost. So an end is told again in each beat of the
-//! next seconds, and whoever misses all of those has lost the node by then.
+//! next seconds, and a node that misses all of those has lost the other by then.
 
 use crate::poison::locked;
 use core::time::Duration;

@@ -203,7 +203,7 @@ mod tests {
         lease.keep(&names, || lost = Some(taken.elapsed()));
         assert!(lost.unwrap() >= length * 8 / 10);
         assert!(!lease.holds());
-        assert!(released.try_recv().is_err(), "it may be somebody else's");
+        assert!(released.try_recv().is_err(), "it may be another node's");
     }
 
     #[test]

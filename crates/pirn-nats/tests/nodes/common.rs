@@ -13,7 +13,7 @@ pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
         // Past the capture of the test harness.
         let mut out = std::io::stderr();
         let _ = writeln!(out, "watchdog: {test} hung for {limit:?}\n{actors:#?}");
-        let _ = writeln!(out, "{}", pirn::dump());
+        let _ = writeln!(out, "{}", pirn::dump::take());
     })
 }
 

@@ -162,7 +162,7 @@ fn a_handler_may_take_longer_than_the_queues_patience() {
     work.send(Deposit(1)).unwrap();
     assert_eq!(told.recv(), Ok(1));
     until(|| work.is_empty() == Ok(true));
-    assert!(told.try_recv().is_err(), "somebody else got it, too");
+    assert!(told.try_recv().is_err(), "another worker got it, too");
 }
 
 #[watched]

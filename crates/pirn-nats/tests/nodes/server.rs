@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// Kills the server, and starts another one with the same folder, on another port: its own may
-    /// be somebody else's meanwhile.
+    /// be another process's meanwhile.
     pub fn restart(mut self) -> Server {
         self.is_last = false;
         let (folder, config) = (self.folder.clone(), self.config.clone());

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //!   monitor (sched)            reporter: a platform thread of its own
-//!   notes what is stuck,       woken: explains the carriers that are stuck (`stuck_carrier`), or
-//!   wakes the reporter  ---->         that no spare carrier is left (`spares_exhausted`)
-//!   ends its rest       ---->  about once per second: looks at the others (`pool_full`,
-//!   at each tick               `growing_site`); rests once the process has been idle for a while
+//!   notes what is stuck,       woken: explains the carriers that are stuck, or that no spare
+//!   wakes the reporter  ---->         carrier is left (`carriers`)
+//!   ends its rest       ---->  about once per second: looks at the pool and at places of
+//!   at each tick               spawning (`counts`); rests once the process has been idle
 //! ```
 //!
 //! The reporter only reads counts that the runtime keeps anyway: a spawn, a switch and a wake pay
@@ -17,19 +17,17 @@
 //!
 //! [`findings`]: crate::findings
 
-mod growing_site;
-mod in_kernel;
-mod pool_full;
+mod carriers;
+mod counts;
 mod report;
 mod settings;
-mod spares_exhausted;
-mod stuck_carrier;
 
 pub use settings::{Settings, VARIABLES};
 
 use crate::findings::Kind;
-use pirn_rt::runtime::Runtime;
+use counts::{Growth, Pool};
 use pirn_rt::sanitizer::valgrind;
+use pirn_rt::sched::runtime::Runtime;
 use pirn_rt::sched::stuck::Episode;
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
@@ -56,31 +54,19 @@ pub fn start(runtime: &'static Runtime, settings: Settings) {
     });
 }
 
-/// What a look is given.
-struct Context<'a> {
-    runtime: &'static Runtime,
-    /// The time since the last look, as far as the reporter and the process ran.
-    step: u64,
-    reporter: &'a mut Reporter,
-}
-
-/// A diagnostic that is looked for now and then.
-trait Look: Send {
-    fn look(&mut self, context: &mut Context<'_>);
-}
-
 /// The reporter's memory.
 struct Watch {
     runtime: &'static Runtime,
     settings: Settings,
     reporter: Reporter,
-    looks: Vec<Box<dyn Look>>,
+    pool: Option<Pool>,
+    sites: Option<Growth>,
     /// The time between two looks.
     period: u64,
     /// For how long there are looks after the process has become idle: until all that can last has
     /// lasted long enough.
     patience: u64,
-    /// The stays that have been reported, by processor.
+    /// The episodes that have been reported, by processor.
     explained: Vec<u32>,
     /// That no spare carrier is left has been reported.
     exhausted: bool,
@@ -88,19 +74,13 @@ struct Watch {
 
 impl Watch {
     fn new(runtime: &'static Runtime, settings: Settings) -> Watch {
-        let mut looks: Vec<Box<dyn Look>> = Vec::new();
-        if let Some(limit) = settings.limit(Kind::PoolFull) {
-            looks.push(Box::new(pool_full::Pool::new(limit)));
-        }
-        if let Some(limit) = settings.limit(Kind::GrowingSite) {
-            looks.push(Box::new(growing_site::Growth::new(limit)));
-        }
         let longest = settings.limit(Kind::PoolFull);
         Watch {
             runtime,
             settings,
-            reporter: Reporter::new(),
-            looks,
+            reporter: Reporter::default(),
+            pool: longest.map(Pool::new),
+            sites: settings.limit(Kind::GrowingSite).map(Growth::new),
             period: longest.map_or(LONGEST_PERIOD_NS, |limit| limit.min(LONGEST_PERIOD_NS)),
             patience: longest.unwrap_or(0) + 2 * SECOND,
             explained: vec![0; runtime.processors.count()],
@@ -120,7 +100,7 @@ impl Watch {
                 continue;
             }
             if let Some(report) =
-                stuck_carrier::explain(self.runtime, &episode, self.settings.trace)
+                carriers::explain_stuck(self.runtime, &episode, self.settings.trace)
             {
                 *explained = episode.number;
                 self.reporter.report(report);
@@ -129,22 +109,23 @@ impl Watch {
         let limit = self.settings.limit(Kind::SparesExhausted);
         let wanting = self.runtime.stuck.wanting_ns();
         let exhausted = limit.is_some_and(|limit| wanting >= limit);
-        if exhausted && !self.exhausted {
-            self.reporter
-                .report_any(spares_exhausted::explain(self.runtime, wanting));
+        if exhausted
+            && !self.exhausted
+            && let Some(report) = carriers::explain_exhausted(self.runtime, wanting)
+        {
+            self.reporter.report(report);
         }
         self.exhausted = exhausted;
     }
 
     /// Looks at everything else, `step` ns after the last look.
     fn look(&mut self, step: u64) {
-        let mut context = Context {
-            runtime: self.runtime,
-            step,
-            reporter: &mut self.reporter,
-        };
-        for look in &mut self.looks {
-            look.look(&mut context);
+        let reporter = &mut self.reporter;
+        if let Some(pool) = &mut self.pool {
+            pool.look(self.runtime, step, reporter);
+        }
+        if let Some(sites) = &mut self.sites {
+            sites.look(reporter);
         }
     }
 }
@@ -153,23 +134,17 @@ impl Settings {
     /// Returns whether a carrier that has been stuck for the limit is to be reported.
     ///
     /// A thread that computes must have had a CPU for half of that time: on a machine under load it
-    /// may only wait for one. Where nothing is preempted, or nobody waits, it may compute, unless
-    /// the operator has asked.
+    /// may only wait for one. Where nothing is preempted, or no thread waits, it may compute,
+    /// unless the operator has asked.
     fn wants(&self, runtime: &Runtime, episode: &Episode, limit: u64) -> bool {
         let preempts = runtime.settings.slice_ns > 0;
-        let expected = || !preempts || is_nothing_runnable(runtime);
+        let expected = || !preempts || runtime.runnable() == 0;
         let computes = || {
             let asked_for = self.trace != Trace::Line;
             episode.cpu >= limit / 2 && (asked_for || !expected())
         };
         episode.blocked || computes()
     }
-}
-
-/// Returns whether no thread waits for a carrier.
-fn is_nothing_runnable(runtime: &Runtime) -> bool {
-    let own = runtime.processors.used().iter().map(|it| it.queue.len());
-    own.sum::<usize>() + runtime.injector.len() + runtime.turns.len() == 0
 }
 
 fn run(mut watch: Watch) {
@@ -179,12 +154,11 @@ fn run(mut watch: Watch) {
     let mut switches = runtime.processors.switches();
     let mut idle = 0;
     loop {
-        let alarm = &runtime.stuck.alarm;
         if idle > watch.patience {
-            alarm.rest();
+            runtime.stuck.rest();
             (last, idle) = (sys::now(), 0);
         } else {
-            alarm.nap(Deadline::from_nanos(last + watch.period));
+            runtime.stuck.nap(Deadline::from_nanos(last + watch.period));
         }
         watch.explain();
         let now = sys::now();

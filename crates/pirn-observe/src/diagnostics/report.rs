@@ -1,7 +1,8 @@
 //! Reporting: a diagnostic is counted, kept for dumps, and written, but not too often.
 
 use crate::findings::{self, Kind};
-use pirn_rt::{notices, sys};
+use pirn_rt::{environment, sys};
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
@@ -35,32 +36,21 @@ impl Report {
     }
 }
 
-/// Writes diagnostics, and remembers which.
+/// Writes diagnostics, and remembers which sites were written: when, and how often each was found
+/// since, without being written.
+#[derive(Default)]
 pub(super) struct Reporter {
-    said: Vec<Said>,
-}
-
-/// A site that was written.
-struct Said {
-    kind: Kind,
-    site: u64,
-    at: u64,
-    /// How often it was found since, without being written.
-    again: u32,
+    written: HashMap<(Kind, u64), (u64, u32)>,
 }
 
 impl Reporter {
-    pub(super) fn new() -> Reporter {
-        Reporter { said: Vec::new() }
-    }
-
     /// Counts a diagnostic, and writes it unless its site was written a moment ago.
     pub(super) fn report(&mut self, report: Report) {
         let Report { kind, site, .. } = report;
         let again = self.admit(kind, site, sys::now());
         findings::keep(kind, &report.text, &report.threads);
         let Some(again) = again else { return };
-        if !notices::are_off() {
+        if !environment::notices_are_off() {
             let again = match again {
                 0 => String::new(),
                 times => format!(" ({times} more since the last such line)"),
@@ -72,40 +62,58 @@ impl Reporter {
         }
     }
 
-    /// Does the same, if there is anything to report.
-    pub(super) fn report_any(&mut self, report: Option<Report>) {
-        if let Some(report) = report {
-            self.report(report);
-        }
-    }
-
     /// Returns, if a site may be written now, how often it was found since the last line about it.
     fn admit(&mut self, kind: Kind, site: u64, now: u64) -> Option<u32> {
-        let same = |said: &&mut Said| said.kind == kind && said.site == site;
-        if let Some(said) = self.said.iter_mut().find(same) {
-            if now - said.at < PERIOD_NS {
-                said.again += 1;
+        if let Some((at, again)) = self.written.get_mut(&(kind, site)) {
+            if now - *at < PERIOD_NS {
+                *again += 1;
                 return None;
             }
-            said.at = now;
-            return Some(core::mem::take(&mut said.again));
+            *at = now;
+            return Some(core::mem::take(again));
         }
-        if self.said.len() == SITES {
-            self.said.retain(|said| now - said.at < PERIOD_NS);
+        if self.written.len() == SITES {
+            self.written.retain(|_, (at, _)| now - *at < PERIOD_NS);
         }
         // More than 256 new sites per minute are too many to read.
-        if self.said.len() == SITES {
-            return None;
-        }
-        self.said.push(Said {
-            kind,
-            site,
-            at: now,
-            again: 0,
-        });
-        Some(0)
+        let is_admitted = self.written.len() < SITES;
+        is_admitted.then(|| {
+            self.written.insert((kind, site), (now, 0));
+            0
+        })
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_written_once_per_period_and_says_how_often_it_was_not() {
+        let mut reporter = Reporter::default();
+        let kind = Kind::PoolFull;
+        assert_eq!(reporter.admit(kind, 1, 0), Some(0));
+        assert_eq!(reporter.admit(kind, 1, 5), None);
+        assert_eq!(reporter.admit(kind, 1, PERIOD_NS - 1), None);
+        assert_eq!(reporter.admit(kind, 2, 5), Some(0), "another site");
+        assert_eq!(
+            reporter.admit(Kind::StuckCarrier, 1, 5),
+            Some(0),
+            "another kind"
+        );
+        assert_eq!(reporter.admit(kind, 1, PERIOD_NS), Some(2));
+        assert_eq!(reporter.admit(kind, 1, PERIOD_NS + 1), None);
+    }
+
+    #[test]
+    fn memory_of_sites_is_bounded() {
+        let mut reporter = Reporter::default();
+        let sites = 10 * SITES as u64;
+        let written = (0..sites).filter(|&site| reporter.admit(Kind::PoolFull, site, 9).is_some());
+        assert_eq!(written.count(), SITES);
+        assert_eq!(reporter.written.len(), SITES);
+        let later = 9 + PERIOD_NS;
+        assert_eq!(reporter.admit(Kind::PoolFull, sites, later), Some(0));
+        assert_eq!(reporter.written.len(), 1);
+    }
+}

@@ -76,8 +76,7 @@ pub enum Trace {
 /// Which diagnostics are on, and their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// By number; 0: off.
-    limits: [u64; Kind::ALL.len()],
+    limits: Limits,
     pub trace: Trace,
 }
 
@@ -99,45 +98,46 @@ impl Settings {
             value,
             accepted,
         };
-        let limits = match variable(DIAGNOSTICS) {
-            Some(text) => text.to_str().and_then(parse).ok_or_else(|| {
-                let accepted = "none, or a list such as stuck-carrier=200ms,pool-full of \
-                                stuck-carrier, spares-exhausted, pool-full and growing-site, each \
-                                with a limit after = or without";
-                bad(DIAGNOSTICS, text, accepted)
-            })?,
-            None => Kind::ALL.map(|kind| match kind.is_default() && ARE_ON.load(Relaxed) {
-                true => Some(None),
-                false => None,
-            }),
-        };
-        let mut after = limits[Kind::StuckCarrier as usize];
         let trace = match variable(TRACE_STUCK) {
             None => Trace::Line,
-            Some(text) => {
-                after = Some(after.flatten().or(Some(TRACE_AFTER_NS)));
-                match text.to_str() {
-                    Some("short") => Trace::Short,
-                    Some("full") => Trace::Full,
-                    _ => return Err(bad(TRACE_STUCK, text, "short or full")),
-                }
-            }
+            Some(text) => match text.to_str() {
+                Some("short") => Trace::Short,
+                Some("full") => Trace::Full,
+                _ => return Err(bad(TRACE_STUCK, text, "short or full")),
+            },
         };
-        let limit = |kind: Kind| match kind {
-            Kind::StuckCarrier => after,
-            _ => limits[kind as usize],
+        let usual = |kind: Kind| match kind {
+            Kind::StuckCarrier if trace != Trace::Line => TRACE_AFTER_NS,
+            kind => kind.limit(),
         };
-        Ok(Settings {
-            limits: Kind::ALL.map(|kind| limit(kind).map_or(0, |it| it.unwrap_or(kind.limit()))),
-            trace,
-        })
+        let mut limits = match variable(DIAGNOSTICS) {
+            Some(text) => text
+                .to_str()
+                .and_then(|list| parse(list, usual))
+                .ok_or_else(|| {
+                    let accepted = "none, or a list such as stuck-carrier=200ms,pool-full of \
+                                    stuck-carrier, spares-exhausted, pool-full and growing-site, \
+                                    each with a limit after = or without";
+                    bad(DIAGNOSTICS, text, accepted)
+                })?,
+            None => Kind::ALL.map(|kind| match kind.is_default() && ARE_ON.load(Relaxed) {
+                true => usual(kind),
+                false => 0,
+            }),
+        };
+        let stuck = &mut limits[Kind::StuckCarrier as usize];
+        if trace != Trace::Line && *stuck == 0 {
+            *stuck = TRACE_AFTER_NS;
+        }
+        Ok(Settings { limits, trace })
     }
 }
 
-/// What a list says about each kind: off, on, or on with a limit.
-type Limits = [Option<Option<u64>>; Kind::ALL.len()];
+/// The limits of all kinds, by number; 0: off.
+type Limits = [u64; Kind::ALL.len()];
 
-fn parse(list: &str) -> Option<Limits> {
+/// Parses a list of kinds that are on, with limits; `usual` returns the limit of one without.
+fn parse(list: &str, usual: impl Fn(Kind) -> u64) -> Option<Limits> {
     let mut limits = Limits::default();
     if list == "none" {
         return Some(limits);
@@ -148,11 +148,10 @@ fn parse(list: &str) -> Option<Limits> {
             None => (item, None),
         };
         let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name)?;
-        let limit = match limit {
-            Some(limit) => Some(kind.parse(limit)?),
-            None => None,
+        limits[kind as usize] = match limit {
+            Some(limit) => kind.parse(limit)?,
+            None => usual(kind),
         };
-        limits[kind as usize] = Some(limit);
     }
     Some(limits)
 }

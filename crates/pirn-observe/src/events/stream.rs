@@ -17,7 +17,7 @@
 //! ```
 //!
 //! All numbers are little-endian. There may be sections of other tags, to be skipped, and several
-//! of each; those of one ring are in order. At least two `CLOCK`s make time of stamps. A stream
+//! of each; sections of one ring are in order. At least two `CLOCK`s make time of stamps. A stream
 //! without `END` is incomplete.
 
 use crate::hooks::hooks;
@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use pirn_rt::recorder::carrier_ring::CarrierRing;
 use pirn_rt::recorder::{self, Rings, kinds};
 use pirn_rt::stack::region;
-use pirn_rt::vthread::{Core, table};
+use pirn_rt::vthread::table;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +37,7 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of events that all recordings have lost, see [`LOST`].
 pub fn lost() -> u64 {
-    LOST.load(Relaxed) // Relaxed: for people to read.
+    LOST.load(Relaxed) // Relaxed: statistics only.
 }
 
 const MAGIC: &[u8; 8] = b"PIRNEVTS";
@@ -81,7 +81,7 @@ pub(super) enum From {
 }
 
 impl Stream<'_> {
-    /// Begins a stream. The `reason` is for people.
+    /// Begins a stream. The reader shows the `reason`.
     pub(super) fn begin<'a>(
         rings: &'static Rings,
         out: &'a mut dyn Write,
@@ -122,11 +122,11 @@ impl Stream<'_> {
         Ok(stream)
     }
 
-    /// Writes what has come since the last call.
+    /// Writes the events since the last call.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         let rings = self.rings;
         for (number, carrier) in rings.carriers.iter().enumerate() {
-            // Not for ever: the writer may be faster than `out`.
+            // Up to the head as it is now: the writer may be faster than `out`.
             let head = carrier.ring.head();
             while self.next[number] < head {
                 self.carrier(number, carrier)?;
@@ -168,24 +168,32 @@ impl Stream<'_> {
 
     /// Writes the names of threads, and those that are mounted.
     fn threads(&mut self) -> io::Result<()> {
+        /// Longer names are cut off.
+        const LONGEST: usize = 120;
         let mut result = Ok(());
+        let mut name = Vec::with_capacity(LONGEST);
         region::for_each_open(|slot| {
-            if result.is_ok()
-                && let Some(seen) = table::look(slot, Seen::of)
+            name.clear();
+            // The end of the thread waits meanwhile: nothing is allocated.
+            let seen = table::look(slot, |core| {
+                core.with_name(|it| name.extend(it.unwrap_or_default().bytes().take(LONGEST)));
+                (core.id().to_le_bytes(), core.carrier_number())
+            });
+            if let Some((id, carrier)) = seen
+                && result.is_ok()
             {
-                result = self.thread(&seen);
+                result = self.thread(&id, &name, carrier);
             }
         });
         result
     }
 
-    fn thread(&mut self, thread: &Seen) -> io::Result<()> {
-        let id = thread.id.to_le_bytes();
-        if !thread.name.as_slice().is_empty() {
-            self.section(NAME, &[&id, thread.name.as_slice()])?;
+    fn thread(&mut self, id: &[u8], name: &[u8], carrier: Option<u32>) -> io::Result<()> {
+        if !name.is_empty() {
+            self.section(NAME, &[id, name])?;
         }
-        match thread.carrier {
-            Some(carrier) => self.section(MOUNTED, &[&carrier.to_le_bytes(), &id]),
+        match carrier {
+            Some(carrier) => self.section(MOUNTED, &[&carrier.to_le_bytes(), id]),
             None => Ok(()),
         }
     }
@@ -194,7 +202,7 @@ impl Stream<'_> {
     fn note_lost(&mut self, count: u64, next: u64) {
         self.lost += count;
         if self.from == From::Now || next > 0 {
-            LOST.fetch_add(count, Relaxed); // Relaxed: for people to read.
+            LOST.fetch_add(count, Relaxed); // Relaxed: statistics only.
         }
     }
 
@@ -206,7 +214,7 @@ impl Stream<'_> {
         self.next[number] = copied.first + copied.count as u64;
         self.note_lost(lost, next);
         let mut bytes = Vec::with_capacity(24 + 16 * copied.count);
-        let ids = [number as u32, carrier.tid.load(Relaxed)]; // Relaxed: for people to read.
+        let ids = [number as u32, carrier.tid.load(Relaxed)]; // Relaxed: statistics only.
         ids.iter().for_each(|id| bytes.extend(id.to_le_bytes()));
         bytes.extend(copied.first.to_le_bytes());
         bytes.extend(lost.to_le_bytes());
@@ -252,41 +260,5 @@ impl Stream<'_> {
         self.out.write_all(&tag.to_le_bytes())?;
         self.out.write_all(&(bytes as u32).to_le_bytes())?;
         parts.iter().try_for_each(|part| self.out.write_all(part))
-    }
-}
-
-/// What is copied of a thread while its end has to wait for it.
-struct Seen {
-    id: u64,
-    name: Name,
-    carrier: Option<u32>,
-}
-
-impl Seen {
-    fn of(thread: &Core) -> Seen {
-        Seen {
-            id: thread.id(),
-            name: thread.with_name(|name| Name::new(name.unwrap_or_default())),
-            carrier: thread.carrier_number(),
-        }
-    }
-}
-
-/// The beginning of a name, in no memory of its own.
-struct Name {
-    bytes: [u8; 120],
-    len: usize,
-}
-
-impl Name {
-    fn new(name: &str) -> Name {
-        let mut bytes = [0; 120];
-        let len = name.len().min(bytes.len());
-        bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
-        Name { bytes, len }
-    }
-
-    fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 }

@@ -4,14 +4,12 @@
 //! are switches, and looks whether a rule has been met. It writes one file per [`PAUSE_NS`] at
 //! most, and [`MOST_FILES`] in the life of a process.
 
-use super::session::{kept, switch_on};
-use super::settings::{Keep, Rules};
-use super::watch::Watch;
+use super::{Recorder, kept, switch_on};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use pirn_rt::recorder::{self, User, carrier_ring, rules};
-use pirn_rt::runtime::Runtime;
+use pirn_rt::recorder::{self, User, carrier_ring, kinds};
+use pirn_rt::sched::runtime::Runtime;
 use pirn_rt::vthread::start_helper;
-use pirn_rt::{notices, sys};
+use pirn_rt::{environment, sys};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -37,46 +35,45 @@ static BY_ENVIRONMENT: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// As for [`start`].
-pub fn start_by_environment(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
-    match keep.bytes {
-        0 => KEEPS.store(true, Relaxed), // Relaxed: complete in itself.
-        _ => start(runtime, keep)?,
+#[doc(hidden)]
+pub fn start_by_environment(runtime: &'static Runtime, recorder: Recorder) -> io::Result<()> {
+    match recorder.bytes {
+        0 => KEEPS.store(true, Relaxed), // Relaxed: publishes no other data.
+        _ => start(runtime, recorder)?,
     }
-    BY_ENVIRONMENT.store(true, Relaxed); // Relaxed: as above.
+    BY_ENVIRONMENT.store(true, Relaxed); // Relaxed: publishes no other data.
     Ok(())
 }
 
 /// Returns whether the environment has decided what is kept.
 pub(super) fn is_by_environment() -> bool {
-    BY_ENVIRONMENT.load(Relaxed) // Relaxed: as above.
+    BY_ENVIRONMENT.load(Relaxed) // Relaxed: publishes no other data.
 }
 
 /// Starts keeping events.
 ///
 /// # Errors
 /// There is one already, or no memory or no platform thread for it.
-pub fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
+pub(super) fn start(runtime: &'static Runtime, recorder: Recorder) -> io::Result<()> {
     if KEEPS.swap(true, Relaxed) {
-        // Relaxed: complete in itself.
+        // Relaxed: publishes no other data.
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
             "events are being kept already",
         ));
     }
-    let user = switch_on(runtime, keep.bytes)?;
-    let wanted = [
-        (keep.rules.latency.is_some(), rules::LATENCY),
-        (keep.rules.panic, rules::PANIC),
-    ];
-    let wanted = wanted.iter().filter(|(wanted, _)| *wanted);
-    rules::want(
-        wanted.fold(0, |all, (_, rule)| all | rule),
-        limit(&keep.rules),
-    );
+    let user = switch_on(runtime, recorder.bytes)?;
+    let latency = recorder.latency.map_or(0, |_| recorder::LATENCY_RULE);
+    let panics = if recorder.panics {
+        recorder::PANIC_RULE
+    } else {
+        0
+    };
+    recorder::want_rules(latency | panics, limit(recorder.latency));
     let writer = TraceWriter {
         runtime,
         watch: Watch::new(runtime),
-        keep,
+        recorder,
         written: 0,
         last: 0,
         _user: user,
@@ -85,8 +82,8 @@ pub fn start(runtime: &'static Runtime, keep: Keep) -> io::Result<()> {
 }
 
 /// Returns the latency above which the rule is met, in ticks of the recorder's clock.
-fn limit(rules: &Rules) -> u64 {
-    let Some(latency) = rules.latency else {
+fn limit(latency: Option<Duration>) -> u64 {
+    let Some(latency) = latency else {
         return u64::MAX;
     };
     let nanos = latency.as_nanos() as f64;
@@ -101,7 +98,7 @@ fn limit(rules: &Rules) -> u64 {
 
 struct TraceWriter {
     runtime: &'static Runtime,
-    keep: Keep,
+    recorder: Recorder,
     watch: Watch,
     /// The number of files.
     written: u32,
@@ -133,20 +130,19 @@ impl TraceWriter {
 
     /// Returns the rule that has been met, in words.
     fn reason(&mut self) -> Option<String> {
-        let limit = self.keep.rules.stuck.unwrap_or(Duration::MAX);
+        let limit = self.recorder.stuck.unwrap_or(Duration::MAX);
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        if let Some(stuck) = self.watch.look(limit) {
-            let millis = stuck.nanos / 1_000_000;
+        if let Some((tid, nanos)) = self.watch.look(limit) {
+            let millis = nanos / 1_000_000;
             return Some(format!(
-                "the platform thread {} has carried one thread for {millis} ms",
-                stuck.tid
+                "the platform thread {tid} has carried one thread for {millis} ms"
             ));
         }
-        let (fired, thread) = rules::take()?;
-        Some(if fired & rules::PANIC != 0 {
+        let (fired, thread) = recorder::take_fired()?;
+        Some(if fired & recorder::PANIC_RULE != 0 {
             format!("thread {thread} has panicked")
         } else {
-            let limit = self.keep.rules.latency.unwrap_or_default();
+            let limit = self.recorder.latency.unwrap_or_default();
             format!("thread {thread} was runnable for more than {limit:?} before it ran")
         })
     }
@@ -164,14 +160,20 @@ impl TraceWriter {
             file.flush()?;
             Ok(path)
         }) {
-            Ok(path) => notices::write(&format!("{reason}: events are in {}", path.display())),
-            Err(error) => notices::write(&format!("{reason}: events were not written: {error}")),
+            Ok(path) => environment::notice(&format!("{reason}: events are in {}", path.display())),
+            Err(error) => {
+                environment::notice(&format!("{reason}: events were not written: {error}"))
+            }
         }
     }
 
     /// Makes the next file, which only this user may read.
     fn create(&self) -> io::Result<(PathBuf, File)> {
-        let folder = self.keep.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = self
+            .recorder
+            .folder
+            .clone()
+            .unwrap_or_else(std::env::temp_dir);
         // Processes of several containers may have the same number, and the same folder.
         let now = sys::clock(libc::CLOCK_REALTIME) / 1_000_000;
         let path = folder.join(format!("pirn-{}-{now}.events", std::process::id()));
@@ -179,5 +181,63 @@ impl TraceWriter {
         options.write(true).create_new(true).mode(0o600);
         let file = options.open(&path)?;
         Ok((path, file))
+    }
+}
+
+/// A run that is longer than this is an event.
+const LONG_NS: u64 = 10_000_000;
+
+/// The last look at the processors: finds threads that keep their carriers, on processors that the
+/// monitor has not seen switch.
+struct Watch {
+    runtime: &'static Runtime,
+    seen: Vec<Seen>,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    /// When the monitor first saw the thread on its processor.
+    first_seen: u64,
+    noted: bool,
+    reported: bool,
+}
+
+impl Watch {
+    fn new(runtime: &'static Runtime) -> Watch {
+        Watch {
+            runtime,
+            seen: vec![Seen::default(); runtime.processors.count()],
+        }
+    }
+
+    /// Looks at all processors. If a thread has kept one for longer than the limit, returns the
+    /// holder and the time; once per such run.
+    fn look(&mut self, limit_ns: u64) -> Option<(u32, u64)> {
+        let now = sys::now();
+        let mut found = None;
+        for processor in self.runtime.processors.used() {
+            let seen = &mut self.seen[processor.index];
+            let first_seen = processor.first_seen();
+            if first_seen != seen.first_seen {
+                *seen = Seen {
+                    first_seen,
+                    ..Seen::default()
+                };
+            }
+            if first_seen == 0 {
+                continue;
+            }
+            let tid = processor.holder.load(Relaxed); // Relaxed: a hint.
+            let nanos = now.saturating_sub(first_seen);
+            if nanos > LONG_NS && !seen.noted {
+                seen.noted = true;
+                recorder::outside(0, kinds::STUCK, nanos, u64::from(tid));
+            }
+            if nanos > limit_ns && !seen.reported {
+                seen.reported = true;
+                found = Some((tid, nanos));
+            }
+        }
+        found
     }
 }

@@ -16,7 +16,6 @@ import struct
 import gdb
 import gdb.unwinder
 
-PIRN_STATES = ["new", "runnable", "running", "waiting", "ended"]
 # By the kinds of vthread/awaited.rs; the argument is what follows.
 PIRN_WAITS = [
     None, "futex 0x%x", "mutex 0x%x", "rwlock 0x%x to read", "rwlock 0x%x to write",
@@ -106,14 +105,14 @@ class PirnLayout:
     def entries(self, number):
         """Returns the records of the threads in a region, with the ends of their slots."""
         region = self.region(number)
-        table = pirn_word(self["residents"] + 8 * number)
+        table = pirn_word(self["threads"] + 8 * number)
         if not region or not table:
             return
         base, stride, capacity = region
         words = struct.unpack("<%dQ" % capacity, pirn_read(table, 8 * capacity))
         for index, record in enumerate(words):
             if record:
-                yield record & ~self["residents.flags"], base + (index + 1) * stride
+                yield record & ~self["threads.flags"], base + (index + 1) * stride
 
     def thread_at(self, address):
         """Returns the thread in whose slot an address is, or None."""
@@ -121,8 +120,8 @@ class PirnLayout:
             base, stride, capacity = self.region(number) or (0, 1, 0)
             if base <= address < base + stride * capacity:
                 index = (address - base) // stride
-                table = pirn_word(self["residents"] + 8 * number)
-                record = table and pirn_word(table + 8 * index) & ~self["residents.flags"]
+                table = pirn_word(self["threads"] + 8 * number)
+                record = table and pirn_word(table + 8 * index) & ~self["threads.flags"]
                 return PirnThread(self, record, base + (index + 1) * stride) if record else None
         return None
 
@@ -147,8 +146,9 @@ class PirnThread:
 
     @property
     def state(self):
-        phase = self.field("phase") & 0xff
-        return "running" if self.host else PIRN_STATES[min(phase, 4)].replace("running", "runnable")
+        if self.host:
+            return "running"
+        return "waiting" if self.field("handshake") & 0xffffffff in (1, 3) else "runnable"
 
     def wait(self):
         """Returns what it waits for, or an empty text."""

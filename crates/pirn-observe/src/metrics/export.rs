@@ -1,5 +1,5 @@
-//! Metrics as text: for Prometheus, and as lines of JSON for `pirn top` and the console. Both
-//! writers read one [table](METRICS).
+//! The table of all metrics, and its two writers: the text for Prometheus, and lines of JSON for
+//! `pirn top` and the console.
 //!
 //! Names, units and suffixes for Prometheus are as `promtool check metrics` wants them. No label
 //! has as many values as there are threads.
@@ -7,7 +7,7 @@
 //! ```text
 //! {"time":1790000000000000000,"interval":1.0,
 //!  "threads":{"new":0,"runnable":0,"running":1,"waiting":9},
-//!  "parks":{"read":3,…},"stack_slots":{…},"memory":{…},
+//!  "parks":{"read":3,…},"carrier_states":{…},"stack_slots":{…},"diagnostics":{…},"memory":{…},
 //!  "counters":{"started":10,"parks":3,…},"rates":{"started":0.5,…},"gauges":{"run_queue":0,…},
 //!  "latency":{"count":3,"sum_ns":8000,"buckets":[[2048,1],[4096,2]]},
 //!  "carriers":[{"number":0,"tid":17,"state":"running","spare":false,"run_queue":0,"mounts":3,…}]}
@@ -16,133 +16,165 @@
 //! In JSON, times are in nanoseconds since 1970, and rates per second since the line before. A
 //! bucket is its upper end in nanoseconds, `null` for the last one, and its count.
 
-use super::snapshot::{Carrier, CarrierState, Metrics};
-use std::fmt::{self, Display, Formatter, Write};
+use super::collect::{KINDS, MEMORY};
+use super::{Carrier, CarrierState, Metrics, Sample};
+use crate::findings;
+use core::fmt::{self, Display, Formatter, Write};
+use core::iter::zip;
+use pirn_rt::sched::counters::upper_bound;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The ends of the ranges of a histogram, as powers of two of nanoseconds: 256 ns to 34 s.
 const POWERS: core::ops::RangeInclusive<u32> = 8..=35;
 
 /// What a metric counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Gauge,
     Counter,
     /// A counter of nanoseconds, which Prometheus gets in seconds.
     Seconds,
 }
-use Kind::{Counter, Gauge, Seconds};
 
-/// A row of the table.
-struct Metric {
-    /// The name for Prometheus, without `pirn_`, unit and `_total`.
-    name: &'static str,
-    /// The name in JSON; empty: it is not there.
-    json: &'static str,
+/// A metric.
+#[derive(Debug)]
+pub(super) struct Metric {
     kind: Kind,
+    /// Its name for programs, and in JSON.
+    pub(super) key: &'static str,
+    /// Its name for Prometheus, without `pirn_`, unit and `_total`.
+    name: &'static str,
+    /// The label of its parts for Prometheus; empty: it has one value.
+    label: &'static str,
+    pub(super) parts: &'static [&'static str],
     help: &'static str,
-    values: Values,
+    values: fn(&Sample) -> Vec<u64>,
 }
 
-enum Values {
-    One(fn(&Metrics) -> u64),
-    /// One for each value of this label.
-    By(&'static str, fn(&Metrics) -> Vec<(&'static str, u64)>),
+/// A metric with the values of its parts.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) metric: &'static Metric,
+    pub(super) values: Vec<u64>,
 }
-use Values::{By, One};
 
-/// Writes rows as `kind name json "help": values`.
+/// Makes metrics of rows `kind key name label parts help: values`.
 macro_rules! table {
-    ($($kind:ident $name:literal $json:literal $help:literal: $values:expr;)*) => {
-        &[$(Metric { name: $name, json: $json, kind: $kind, help: $help, values: $values }),*]
+    ($($kind:ident $key:literal $name:literal $label:literal $parts:expr, $help:literal:
+       $values:expr;)*) => {
+        &[$(Metric {
+            kind: Kind::$kind,
+            key: $key,
+            name: $name,
+            label: $label,
+            parts: $parts,
+            help: $help,
+            values: $values,
+        }),*]
     };
 }
 
-/// All metrics but the histogram.
-const METRICS: &[Metric] = table! {
-    Gauge "threads" "threads" "Virtual threads, by state.": By("state", |m| {
-        let it = &m.threads;
-        vec![("new", it.new), ("runnable", it.runnable), ("running", it.running), ("waiting", it.waiting)]
-    });
-    Counter "threads_started" "started" "Virtual threads started.": One(|m| m.started);
-    Counter "threads_ended" "ended" "Virtual threads ended.": One(|m| m.ended);
-    Counter "threads_panicked" "panicked" "Virtual threads that panicked.": One(|m| m.panicked);
-    Counter "interrupts" "interrupts" "Interrupts of virtual threads.": One(|m| m.interrupts);
-    Counter "parks" "parks" "Unmounts of threads that wait, by what for.":
-        By("kind", |m| m.parks.by_kind().collect());
-    Counter "wakes" "wakes" "Parked threads made runnable.": One(|m| m.wakes);
-    Counter "mounts" "mounts" "Mounts of threads on carriers.": One(|m| m.mounts);
-    Counter "preemptions" "preemptions" "Threads preempted.": One(|m| m.preemptions);
-    Gauge "carriers" "" "Carriers, by what they do.": By("state", |m| {
-        let count = |state| m.carriers.iter().filter(|it| it.state == state).count() as u64;
-        CarrierState::ALL.map(|state| (state.name(), count(state))).into()
-    });
-    Gauge "parallelism" "parallelism" "Virtual threads that may run at the same time.":
-        One(|m| m.parallelism as u64);
-    Gauge "spare_carriers" "spare_carriers" "Carriers in use beyond the parallelism.":
-        One(|m| m.spare_carriers as u64);
-    Counter "steals" "steals" "Takings of threads from another carrier's queue.": One(|m| m.steals);
-    Gauge "run_queue_threads" "run_queue" "Runnable threads in the queues.":
-        One(|m| m.run_queue as u64);
-    Counter "carrier_stuck_episodes" "stuck_episodes" "How often a carrier was stuck in one thread.":
-        One(|m| m.carriers.iter().map(|it| it.stuck_episodes).sum());
-    Seconds "carrier_stuck" "" "For how long carriers were stuck.":
-        One(|m| m.carriers.iter().map(|it| it.stuck.as_nanos() as u64).sum());
-    Counter "offloaded_calls" "offloaded_calls" "Calls made by platform threads, by kind.":
-        By("kind", |m| {
-            let it = &m.offloaded_calls;
-            vec![("bounded", it.bounded), ("dedicated", it.dedicated)]
-        });
-    Gauge "offload_threads" "offload_threads" "Platform threads for such calls.":
-        One(|m| m.offload_threads as u64);
-    Gauge "timers" "timers" "Armed timers.": One(|m| m.timers as u64);
-    Gauge "descriptors" "descriptors" "Descriptors registered with epoll.":
-        One(|m| m.descriptors as u64);
-    Gauge "scopes" "scopes" "Open scopes.": One(|m| m.scopes as u64);
-    Gauge "stack_slots" "stack_slots" "Slots of stacks, by state.": By("state", |m| {
-        let it = &m.stack_slots;
-        vec![("used", it.used), ("cached", it.cached), ("free", it.free), ("closed", it.closed)]
-    });
-    Counter "events_dropped" "events_dropped" "Events that the recorder has lost.":
-        One(|m| m.events_dropped);
-    Counter "diagnostics" "" "Diagnostics that were found, by name.":
-        By("kind", |m| m.diagnostics.clone());
-    Gauge "memory_bytes" "memory" "Memory of virtual threads and of the process, by kind.":
-        By("kind", |m| m.memory.by_kind().into());
+const ONE: &[&str] = &[""];
+const STATES: [&str; 4] = ["running", "searching", "sleeping", "stuck"];
+const PARKS: [&str; KINDS.len()] = {
+    let mut names = [""; KINDS.len()];
+    let mut kind = 0;
+    while kind < names.len() {
+        names[kind] = KINDS[kind].0;
+        kind += 1;
+    }
+    names
 };
 
-impl Metric {
-    /// Returns the sum of its values.
-    fn sum(&self, metrics: &Metrics) -> u64 {
-        match self.values {
-            One(value) => value(metrics),
-            By(_, values) => values(metrics).iter().map(|(_, value)| value).sum(),
-        }
+/// All metrics but the histogram.
+const METRICS: &[Metric] = table! {
+    Gauge "threads" "threads" "state" &["new", "runnable", "running", "waiting"],
+        "Virtual threads, by state.": |it| it.threads.into();
+    Counter "started" "threads_started" "" ONE, "Virtual threads started.": |it| vec![it.started];
+    Counter "ended" "threads_ended" "" ONE, "Virtual threads ended.": |it| vec![it.ended];
+    Counter "panicked" "threads_panicked" "" ONE, "Virtual threads that panicked.":
+        |it| vec![it.panicked];
+    Counter "interrupts" "interrupts" "" ONE, "Interrupts of virtual threads.":
+        |it| vec![it.interrupts];
+    Counter "parks" "parks" "kind" &PARKS, "Unmounts of threads that wait, by what for.":
+        |it| it.parks.into();
+    Counter "wakes" "wakes" "" ONE, "Parked threads made runnable.": |it| vec![it.wakes];
+    Counter "mounts" "mounts" "" ONE, "Mounts of threads on carriers.": |it| vec![it.mounts];
+    Counter "preemptions" "preemptions" "" ONE, "Threads preempted.": |it| vec![it.preemptions];
+    Gauge "carrier_states" "carriers" "state" &STATES, "Carriers, by what they do.": |it| {
+        let count = |state| it.carriers.iter().filter(|it| it.state == state).count() as u64;
+        CarrierState::ALL.map(count).into()
+    };
+    Gauge "parallelism" "parallelism" "" ONE, "Virtual threads that may run at the same time.":
+        |it| vec![it.parallelism as u64];
+    Gauge "spare_carriers" "spare_carriers" "" ONE, "Carriers in use beyond the parallelism.":
+        |it| vec![it.spare_carriers as u64];
+    Counter "steals" "steals" "" ONE, "Takings of threads from another carrier's queue.":
+        |it| vec![it.steals];
+    Gauge "run_queue" "run_queue_threads" "" ONE, "Runnable threads in the queues.":
+        |it| vec![it.run_queue as u64];
+    Counter "stuck_episodes" "carrier_stuck_episodes" "" ONE,
+        "How often a carrier was stuck in one thread.": |it| of_carriers(it, "stuck_episodes");
+    Seconds "stuck_ns" "carrier_stuck" "" ONE, "For how long carriers were stuck.":
+        |it| of_carriers(it, "stuck_ns");
+    Counter "offloaded_calls" "offloaded_calls" "kind" &["bounded", "dedicated"],
+        "Calls made by platform threads, by kind.": |it| it.offloaded_calls.into();
+    Gauge "offload_threads" "offload_threads" "" ONE, "Platform threads for such calls.":
+        |it| vec![it.offload_threads as u64];
+    Gauge "timers" "timers" "" ONE, "Armed timers.": |it| vec![it.timers as u64];
+    Gauge "descriptors" "descriptors" "" ONE, "Descriptors registered with epoll.":
+        |it| vec![it.descriptors as u64];
+    Gauge "scopes" "scopes" "" ONE, "Open scopes.": |it| vec![it.scopes as u64];
+    Gauge "stack_slots" "stack_slots" "state" &["used", "cached", "free", "closed"],
+        "Slots of stacks, by state.": |it| it.stack_slots.into();
+    Counter "events_dropped" "events_dropped" "" ONE, "Events that the recorder has lost.":
+        |it| vec![it.events_dropped];
+    Counter "diagnostics" "diagnostics" "kind" &findings::NAMES,
+        "Diagnostics that were found, by name.": |_| findings::totals().into();
+    Gauge "memory" "memory_bytes" "kind" &MEMORY,
+        "Memory of virtual threads and of the process, by kind.": |it| it.memory.into();
+};
+
+/// Returns the sum of a number of all carriers.
+fn of_carriers(sample: &Sample, name: &str) -> Vec<u64> {
+    let carriers = sample.carriers.iter();
+    vec![carriers.filter_map(|carrier| carrier.get(name)).sum()]
+}
+
+/// Returns all metrics with their values.
+pub(super) fn rows(sample: &Sample) -> Vec<Row> {
+    let row = |metric: &'static Metric| Row {
+        metric,
+        values: (metric.values)(sample),
+    };
+    METRICS.iter().map(row).collect()
+}
+
+impl Row {
+    pub(super) fn sum(&self) -> u64 {
+        self.values.iter().sum()
     }
 
-    fn write(&self, metrics: &Metrics, out: &mut String) -> fmt::Result {
-        let (suffix, kind) = match self.kind {
-            Gauge => ("", "gauge"),
-            Counter => ("_total", "counter"),
-            Seconds => ("_seconds_total", "counter"),
+    fn write(&self, out: &mut String) -> fmt::Result {
+        let (suffix, kind) = match self.metric.kind {
+            Kind::Gauge => ("", "gauge"),
+            Kind::Counter => ("_total", "counter"),
+            Kind::Seconds => ("_seconds_total", "counter"),
         };
-        let name = format!("{}{suffix}", self.name);
-        header(out, &name, kind, self.help)?;
-        match self.values {
-            One(value) if self.kind == Seconds => {
-                writeln!(out, "pirn_{name} {}", InSeconds(value(metrics)))
-            }
-            One(value) => writeln!(out, "pirn_{name} {}", value(metrics)),
-            By(label, values) => values(metrics).iter().try_for_each(|(of, value)| {
-                writeln!(out, "pirn_{name}{{{label}=\"{of}\"}} {value}")
-            }),
-        }
+        let name = format!("{}{suffix}", self.metric.name);
+        header(out, &name, kind, self.metric.help)?;
+        let label = self.metric.label;
+        zip(self.metric.parts, &self.values).try_for_each(|(part, value)| match self.metric.kind {
+            Kind::Seconds => writeln!(out, "pirn_{name} {}", InSeconds(*value)),
+            _ if label.is_empty() => writeln!(out, "pirn_{name} {value}"),
+            _ => writeln!(out, "pirn_{name}{{{label}=\"{part}\"}} {value}"),
+        })
     }
 }
 
 impl Metrics {
-    /// Returns the metrics in the text format of Prometheus. The names are the fields' names with
-    /// `pirn_` before them, except for a few that say more.
+    /// Returns the metrics in the text format of Prometheus. Each number keeps its name, after
+    /// `pirn_`; a few names say more.
     pub fn to_prometheus(&self) -> String {
         let mut out = String::new();
         let _ = self.write_to(&mut out); // Writing to a string does not fail.
@@ -150,7 +182,7 @@ impl Metrics {
     }
 
     fn write_to(&self, out: &mut String) -> fmt::Result {
-        METRICS.iter().try_for_each(|it| it.write(self, out))?;
+        self.rows.iter().try_for_each(|row| row.write(out))?;
         self.write_latency(out)?;
         header(out, "build_info", "gauge", "The version of Pirn.")?;
         let version = env!("CARGO_PKG_VERSION");
@@ -158,16 +190,19 @@ impl Metrics {
     }
 
     fn write_latency(&self, out: &mut String) -> fmt::Result {
-        let (name, times) = ("schedule_latency_seconds", &self.schedule_latency);
+        let (name, times) = ("schedule_latency_seconds", &self.latency);
         let help = "Time from runnable to running, of one start or wake in 64.";
         header(out, name, "histogram", help)?;
         for power in POWERS {
-            let (end, count) = (InSeconds(1 << power), times.up_to(1 << power));
+            let counts = times.counts.iter().enumerate();
+            let within = counts.filter(|&(bucket, _)| upper_bound(bucket) <= 1 << power);
+            let count: u64 = within.map(|(_, count)| count).sum();
+            let end = InSeconds(1 << power);
             writeln!(out, "pirn_{name}_bucket{{le=\"{end}\"}} {count}")?;
         }
-        let (count, sum) = (times.count(), times.sum().as_nanos() as u64);
+        let count = times.count();
         writeln!(out, "pirn_{name}_bucket{{le=\"+Inf\"}} {count}")?;
-        writeln!(out, "pirn_{name}_sum {}", InSeconds(sum))?;
+        writeln!(out, "pirn_{name}_sum {}", InSeconds(times.sum))?;
         writeln!(out, "pirn_{name}_count {count}")
     }
 }
@@ -200,24 +235,25 @@ pub struct Line {
     before: Vec<u64>,
 }
 
-/// Returns the rows of a kind that JSON has.
-fn rows(kind: Kind) -> impl Iterator<Item = &'static Metric> {
-    let rows = METRICS.iter();
-    rows.filter(move |it| it.kind == kind && !it.json.is_empty())
-}
-
 impl Line {
     /// Returns the line of a snapshot that has just been taken, `interval` after the one of the
     /// line `before`.
     pub fn new(metrics: Metrics, interval: Duration, before: Option<&Line>) -> Line {
         let earlier = before.map_or(&metrics, |line| &line.metrics);
         Line {
-            before: rows(Counter).map(|it| it.sum(earlier)).collect(),
+            before: counters(earlier).map(|(_, sum)| sum).collect(),
             metrics,
             time: SystemTime::now(),
             interval: interval.as_secs_f64(),
         }
     }
+}
+
+/// Returns the sums of all counters.
+fn counters(metrics: &Metrics) -> impl Iterator<Item = (&'static str, u64)> {
+    let rows = metrics.rows.iter();
+    let counters = rows.filter(|row| row.metric.kind == Kind::Counter);
+    counters.map(|row| (row.metric.key, row.sum()))
 }
 
 impl Display for Line {
@@ -226,24 +262,24 @@ impl Display for Line {
         let time = self.time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (nanos, interval) = (time.as_nanos(), self.interval);
         write!(f, "{{\"time\":{nanos},\"interval\":{interval:.6}")?;
-        for row in METRICS.iter().filter(|row| !row.json.is_empty()) {
-            if let By(_, values) = row.values
-                && (row.kind == Gauge || row.json == "parks")
-            {
-                object(f, row.json, values(metrics))?;
-            }
+        let (single, parted): (Vec<_>, Vec<_>) = metrics
+            .rows
+            .iter()
+            .partition(|row| row.metric.label.is_empty());
+        for row in parted {
+            let parts = zip(row.metric.parts.iter().copied(), &row.values);
+            object(f, row.metric.key, parts)?;
         }
-        let counters = || rows(Counter).map(|row| (row.json, row.sum(metrics)));
-        object(f, "counters", counters())?;
-        let rates = counters().zip(&self.before).map(|((name, now), then)| {
+        object(f, "counters", counters(metrics))?;
+        let rates = zip(counters(metrics), &self.before).map(|((name, now), then)| {
             let rate = now.saturating_sub(*then) as f64 / self.interval.max(1e-9);
             (name, format!("{rate:.1}"))
         });
         object(f, "rates", rates)?;
-        let single = rows(Gauge).filter(|row| matches!(row.values, One(_)));
-        object(f, "gauges", single.map(|row| (row.json, row.sum(metrics))))?;
-        let latency = &metrics.schedule_latency;
-        let (count, sum) = (latency.count(), latency.sum().as_nanos());
+        let gauges = single.iter().filter(|row| row.metric.kind == Kind::Gauge);
+        object(f, "gauges", gauges.map(|row| (row.metric.key, row.sum())))?;
+        let latency = &metrics.latency;
+        let (count, sum) = (latency.count(), latency.sum);
         write!(
             f,
             ",\"latency\":{{\"count\":{count},\"sum_ns\":{sum},\"buckets\":"
@@ -287,28 +323,14 @@ fn list<T>(
 }
 
 fn write_carrier(f: &mut Formatter<'_>, carrier: &Carrier) -> fmt::Result {
-    let (number, state, spare) = (carrier.number, carrier.state.name(), carrier.spare);
+    let (number, state, spare) = (carrier.number, carrier.state.word(), carrier.spare);
+    let tid = carrier.tid.map_or("null".into(), |tid| tid.to_string());
     write!(
         f,
-        "{{\"number\":{number},\"state\":\"{state}\",\"spare\":{spare},\"tid\":"
+        "{{\"number\":{number},\"state\":\"{state}\",\"spare\":{spare},\"tid\":{tid},\"processor\":{}",
+        carrier.processor
     )?;
-    match carrier.tid {
-        Some(tid) => write!(f, "{tid}")?,
-        None => f.write_str("null")?,
-    }
-    for (name, value) in [
-        ("processor", carrier.processor as u64),
-        ("run_queue", carrier.run_queue as u64),
-        ("mounts", carrier.mounts),
-        ("parks", carrier.parks),
-        ("wakes", carrier.wakes),
-        ("started", carrier.started),
-        ("ended", carrier.ended),
-        ("steals", carrier.steals),
-        ("preemptions", carrier.preemptions),
-        ("stuck_episodes", carrier.stuck_episodes),
-        ("stuck_ns", carrier.stuck.as_nanos() as u64),
-    ] {
+    for (name, value) in carrier.iter() {
         write!(f, ",\"{name}\":{value}")?;
     }
     f.write_str("}")

@@ -7,11 +7,13 @@
 //! the same thread as before.
 
 use super::Noted;
-use super::holders::Holders;
+use core::ops::Range;
 use pirn_dump::{Blocker, Finding, State, Thread, Waiter};
+use pirn_rt::arch;
+use pirn_rt::sched;
 use pirn_rt::stack::Slot;
-use pirn_rt::vthread::awaited::Kind;
-use pirn_rt::vthread::{Core, table};
+use pirn_rt::vthread::Core;
+use pirn_rt::vthread::wait_reason::Kind;
 use std::collections::HashMap;
 
 /// The most threads of which is guessed for which others they wait.
@@ -86,7 +88,7 @@ impl Deadlocks {
         }
         let mut holders = Holders::new(self.seen.iter().filter_map(|seen| seen.lock));
         for seen in self.seen.iter().take(GUESSES) {
-            table::walk(seen.slot, |core, parked| {
+            sched::inspect(seen.slot, |core, parked| {
                 let (stack, sp) = (seen.slot.frames(), core.continuation.saved().addr());
                 if parked && seen.is(core) && stack.contains(&sp) {
                     holders.read(seen.waiter.thread, seen.lock, sp..stack.end);
@@ -113,12 +115,12 @@ fn blocker(noted: &Noted) -> Option<Blocker> {
     if noted.is_timed() {
         return None;
     }
-    match noted.awaited.kind() {
+    match noted.reason.kind() {
         Kind::Mutex | Kind::RwLockToRead | Kind::RwLockToWrite if noted.owner != 0 => {
             Some(Blocker::Thread(noted.owner))
         }
-        Kind::Join => Some(Blocker::Thread(noted.awaited.argument())),
-        Kind::Scope => Some(Blocker::Scope(noted.awaited.argument())),
+        Kind::Join => Some(Blocker::Thread(noted.reason.argument())),
+        Kind::Scope => Some(Blocker::Scope(noted.reason.argument())),
         _ => None,
     }
 }
@@ -126,7 +128,7 @@ fn blocker(noted: &Noted) -> Option<Blocker> {
 /// Looks at a thread again. Returns it if it has not run since, and waits for the same.
 fn again(seen: &Seen) -> Option<Thread> {
     let mut name = [0u8; 256];
-    let (noted, length) = table::walk(seen.slot, |core, parked| {
+    let (noted, length) = sched::inspect(seen.slot, |core, parked| {
         let noted = (parked && seen.is(core)).then(|| Noted::of(core))?;
         let same = match seen.lock {
             Some(lock) => noted.std_lock() == Some(lock),
@@ -150,4 +152,91 @@ fn copy_name(core: &Core, to: &mut [u8]) -> Option<usize> {
     let length = name.len().min(to.len());
     to[..length].copy_from_slice(&name[..length]);
     Some(length)
+}
+
+/// The most bytes from where a pointer leads to the word of the lock.
+const REACH: u64 = 256;
+/// The most bytes that are read of a stack, from its innermost frame on.
+const DEPTH: usize = 64 << 10;
+
+/// The words of locks that keep no owner, as the locks of `std` are, with the pointers to them.
+///
+/// A guard is a reference to its lock, on the stack of the thread that holds the lock. Of the
+/// threads that wait for something else, that thread has the pointer nearest to the lock's word:
+/// the word is in the lock, behind its data. This is a guess. A thread that has borrowed the lock
+/// has the same pointer: then there is no answer. An unused part of a frame may have one, optimised
+/// code keeps none to a lock in a static, and the word of a condition variable that has been
+/// notified twice looks like the word of a mutex.
+struct Holders {
+    /// In the order of addresses.
+    words: Vec<Word>,
+}
+
+struct Word {
+    address: u64,
+    /// The least distance at which a pointer was found, and the thread on whose stack: 0 if there
+    /// are several.
+    nearest: Option<(u64, u64)>,
+}
+
+impl Holders {
+    /// Returns words of which nothing is known yet.
+    fn new(words: impl Iterator<Item = u64>) -> Holders {
+        let mut words: Vec<u64> = words.collect();
+        words.sort_unstable();
+        words.dedup();
+        let word = |address| Word {
+            address,
+            nearest: None,
+        };
+        Holders {
+            words: words.into_iter().map(word).collect(),
+        }
+    }
+
+    /// Looks for pointers on the stack of a thread that is off it and waits for the word `reason`,
+    /// or for something else. Does not allocate.
+    fn read(&mut self, thread: u64, reason: Option<u64>, stack: Range<usize>) {
+        let (Some(first), Some(last)) = (self.words.first(), self.words.last()) else {
+            return;
+        };
+        let all = first.address.saturating_sub(REACH)..=last.address;
+        let end = stack.end.min(stack.start + DEPTH);
+        for place in (stack.start.next_multiple_of(8)..end).step_by(8) {
+            // SAFETY: there are threads, so the handler is in place. The stack of a thread that the
+            // caller has claimed. By an instruction, so that no sanitizer objects.
+            let pointer = unsafe { arch::fetch_u64(place) }.value;
+            if all.contains(&pointer) {
+                self.note(pointer, thread, reason);
+            }
+        }
+    }
+
+    fn note(&mut self, pointer: u64, thread: u64, reason: Option<u64>) {
+        let from = self.words.partition_point(|word| word.address < pointer);
+        let words = self.words[from..].iter_mut();
+        for word in words.take_while(|word| word.address - pointer <= REACH) {
+            if reason == Some(word.address) {
+                continue;
+            }
+            let distance = word.address - pointer;
+            word.nearest = match word.nearest {
+                Some((nearest, _)) if nearest < distance => continue,
+                Some((nearest, other)) if nearest == distance && other != thread => {
+                    Some((distance, 0))
+                }
+                _ => Some((distance, thread)),
+            };
+        }
+    }
+
+    /// Returns the id of the thread that probably holds the lock with this word.
+    fn of(&self, word: u64) -> Option<u64> {
+        let place = self
+            .words
+            .binary_search_by_key(&word, |it| it.address)
+            .ok()?;
+        let (_, thread) = self.words[place].nearest?;
+        (thread != 0).then_some(thread)
+    }
 }

@@ -10,10 +10,11 @@
 use super::Noted;
 use pirn_dump::Finding;
 use pirn_rt::blocking::wait::relying_platform_threads;
-use pirn_rt::runtime;
+use pirn_rt::sched;
+use pirn_rt::sched::runtime;
 use pirn_rt::stack::Slot;
-use pirn_rt::vthread::awaited::Kind;
-use pirn_rt::vthread::{helper, table};
+use pirn_rt::vthread::helper;
+use pirn_rt::vthread::wait_reason::Kind;
 use std::fs;
 
 /// The most threads that a finding names.
@@ -79,7 +80,7 @@ impl Standstill {
 /// Returns whether only other threads of the process can end the wait.
 fn waits_for_others(noted: &Noted) -> bool {
     let inside = matches!(
-        noted.awaited.kind(),
+        noted.reason.kind(),
         Kind::Futex
             | Kind::Mutex
             | Kind::RwLockToRead
@@ -93,11 +94,11 @@ fn waits_for_others(noted: &Noted) -> bool {
             | Kind::Scope
             | Kind::ScopeEvent
     );
-    inside && !noted.is_timed() && !noted.awaited.looks_again()
+    inside && !noted.is_timed() && !noted.reason.looks_again()
 }
 
 fn still_waits(seen: &Seen) -> bool {
-    let same = table::walk(seen.slot, |core, parked| {
+    let same = sched::inspect(seen.slot, |core, parked| {
         parked && core.id() == seen.id && core.mounts() == seen.mounts
     });
     same == Some(true)

@@ -100,7 +100,7 @@ static void to_one_that_unblocks_it(void)
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* The first thread does not block it, and gets it, whoever else would take it; natively not always,
+/* The first thread does not block it, and gets it, whichever other would take it; natively not always,
  * as the kernel spares a thread that is just about to handle another signal. */
 static void *sleep_a_little(void *unused)
 {

@@ -7,17 +7,18 @@
 //!
 //! That holds for private futexes (all of `std`'s, `parking_lot`'s and `crossbeam`'s). A futex
 //! without `FUTEX_PRIVATE_FLAG` may be shared with other processes, even through another mapping:
-//! only the kernel knows who waits. There a virtual thread waits through a platform thread of its
+//! only the kernel knows the waiters. There a virtual thread waits through a platform thread of its
 //! own.
 
+use crate::arch;
 use crate::blocking::parking_lot::{self, Parked, hand_over};
 use crate::blocking::pool;
+use crate::sched::{runtime, safepoint};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, summons};
-use crate::{arch, runtime};
+use crate::vthread;
+use crate::vthread::wait_reason::{Kind, WaitReason};
+use crate::vthread::wait_word::Interruptible;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use libc::{
     CLOCK_MONOTONIC, CLOCK_REALTIME, FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_OP_ADD,
@@ -32,8 +33,8 @@ const EVERY_BIT: u32 = u32::MAX;
 /// A function for further operations.
 pub(crate) type Rarely = unsafe fn([usize; 6]) -> SysResult;
 
-/// Performs the `futex` system call, with the arguments of `syscall(2)`. `rarely` performs those of
-/// its operations that are not here.
+/// Performs the `futex` system call, with the arguments of `syscall(2)`. `rarely` performs the
+/// operations that are not here.
 ///
 /// # Safety
 /// As for the system call.
@@ -46,7 +47,7 @@ pub unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
     if !private {
         let waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
         return if waits && vthread::parkable().is_some() {
-            pool::dedicated(Awaited::at(Kind::Futex, args[0]), || kernel(args))
+            pool::dedicated(WaitReason::at(Kind::Futex, args[0]), || kernel(args))
         } else {
             kernel(args)
         };
@@ -56,7 +57,7 @@ pub unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
     match command {
         FUTEX_WAIT | FUTEX_WAIT_BITSET => {
             // SAFETY: the caller's contract.
-            unsafe { wait_for(args, |word| Awaited::at(Kind::Futex, word)) }
+            unsafe { wait_for(args, |word| WaitReason::at(Kind::Futex, word)) }
         }
         FUTEX_WAKE => Ok(wake(word, value, EVERY_BIT, kernel, args)),
         FUTEX_WAKE_BITSET if last as u32 == 0 => Err(Errno(libc::EINVAL)),
@@ -78,13 +79,13 @@ pub unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
     }
 }
 
-/// Performs a private `FUTEX_WAIT` or `FUTEX_WAIT_BITSET`. `awaited` returns what to say about a
+/// Performs a private `FUTEX_WAIT` or `FUTEX_WAIT_BITSET`. `reason` returns what to say about a
 /// wait for the word.
 ///
 /// # Safety
 /// As for the system call.
 #[inline]
-pub unsafe fn wait_for(args: [usize; 6], awaited: impl FnOnce(usize) -> Awaited) -> SysResult {
+pub unsafe fn wait_for(args: [usize; 6], reason: impl FnOnce(usize) -> WaitReason) -> SysResult {
     let [word, operation, value, timeout, _, last] = args;
     if vthread::parkable().is_none() {
         // SAFETY: the caller's contract.
@@ -99,7 +100,7 @@ pub unsafe fn wait_for(args: [usize; 6], awaited: impl FnOnce(usize) -> Awaited)
         last as u32
     };
     let deadline = deadline(operation, command, timeout as *const libc::timespec)?;
-    wait(word, value as u32, bits, deadline, awaited)
+    wait(word, value as u32, bits, deadline, reason)
 }
 
 /// Returns the deadline. FUTEX_WAIT's timeout is relative, FUTEX_WAIT_BITSET's absolute, on the
@@ -126,7 +127,7 @@ fn wait(
     expected: u32,
     bits: u32,
     deadline: Deadline,
-    awaited: impl FnOnce(usize) -> Awaited,
+    reason: impl FnOnce(usize) -> WaitReason,
 ) -> SysResult {
     if bits == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
@@ -137,13 +138,20 @@ fn wait(
         found = sys::fetch_u32(word);
         found == Ok(expected)
     };
-    match parking_lot::park(word, bits, deadline, Some(Hearing::Futex), awaited, check) {
+    match parking_lot::park(
+        word,
+        bits,
+        deadline,
+        Interruptible::OnceInFutex,
+        reason,
+        check,
+    ) {
         // An interruption is a spurious wake-up, which every user of futexes must expect: a lock
         // waits again, a condition variable returns. Not EINTR: `std` would wait again for both.
         Parked::Woken | Parked::Interrupted => Ok(0),
-        // The handlers that the thread was summoned for have run: a spurious wake-up as well.
-        Parked::Summoned => {
-            summons::attend();
+        // The handlers that were pending have run: a spurious wake-up as well.
+        Parked::SafePoint => {
+            safepoint::run_pending();
             Ok(0)
         }
         Parked::Invalid => found.and(Err(Errno(libc::EAGAIN))),
@@ -231,7 +239,7 @@ pub unsafe fn wait_while(kind: Kind, object: usize, word: *const u32, expected: 
         0,
     ];
     // SAFETY: the caller's contract; no timeout.
-    let _ = unsafe { wait_for(args, |_| Awaited::at(kind, object)) };
+    let _ = unsafe { wait_for(args, |_| WaitReason::at(kind, object)) };
 }
 
 /// Wakes up to `count` threads of either kind that wait for `word`. Only its address is used.
@@ -282,7 +290,7 @@ pub unsafe fn wake_op(args: [usize; 6]) -> SysResult {
 /// As the kernel's: `EINVAL`, `EFAULT`, `ENOSYS` for an operation that it does not know.
 ///
 /// # Safety
-/// If the address is that of a word that can be read, it may be written.
+/// If a word that can be read is at the address, it may be written.
 unsafe fn perform(operation: u32, word: usize) -> Result<bool, Errno> {
     if !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
@@ -331,7 +339,7 @@ const MOST: usize = 128;
 const ENTRY: usize = 24;
 
 /// Performs the operation of `futex` that such a call of the kernel's stands for. Returns `None`
-/// if there is none, as for flags that `futex` does not know.
+/// for what `futex` does not know, such as some flags.
 ///
 /// # Safety
 /// As for the system call.
@@ -389,10 +397,12 @@ pub unsafe fn wait_many(args: [usize; 6]) -> SysResult {
     for (i, word) in words.iter_mut().enumerate() {
         match sys::fetch_u64(entries.wrapping_add(i * ENTRY + 8)) {
             Ok(address) => *word = address as usize,
-            Err(_) => return kernel(), // As above.
+            Err(_) => return kernel(), // It refuses this.
         }
     }
-    pool::dedicated(Awaited::call(c"futex_waitv"), || announced(words, &kernel))
+    pool::dedicated(WaitReason::call(c"futex_waitv"), || {
+        announced(words, &kernel)
+    })
 }
 
 /// Calls `kernel` while it is announced that the calling platform thread waits for these words.

@@ -155,7 +155,7 @@ impl<'a, T: Linked> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
-        // SAFETY: nobody leaves while the list is borrowed, and items in it are valid, by the
+        // SAFETY: no item leaves while the list is borrowed, and items in it are valid, by the
         // contract of `append`.
         let waiter = unsafe { self.next.as_ref() }?;
         self.next = waiter.links().next();

@@ -8,16 +8,10 @@
 //! * [`pool`]: calls that only the kernel can finish, made by platform threads.
 //! * [`notice`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
-//! * [`events`]: how idle carriers wait for all of it. [`nap`]: when they leave that to others.
 
-mod events;
 pub mod fds;
 pub mod futex;
 pub mod list;
-mod nap;
-#[cfg(test)]
-#[path = "nap/tests.rs"] // `pirn-model` includes `nap`, without a whole runtime.
-mod nap_tests;
 pub mod notice;
 pub mod parking_lot;
 pub mod pool;
@@ -26,18 +20,18 @@ pub mod task;
 pub mod timer;
 pub mod wait;
 
+use crate::sched::safepoint::{self, Ran};
 use crate::sys::Errno;
 use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::wait_word::Hearing;
+use crate::vthread::wait_reason::{Kind, WaitReason};
+use crate::vthread::wait_word::Interruptible;
 use wait::{Outcome, Wait};
 
-/// Puts the running thread to sleep until `deadline`, or until it hears of an interrupt. Returns
+/// Puts the running thread to sleep until `deadline`, or until an interrupt. Returns
 /// whether it slept until the deadline. Handlers of signals may run meanwhile.
-pub fn sleep_until(deadline: Deadline, hearing: Hearing) -> bool {
+pub fn sleep_until(deadline: Deadline, interruptible: Interruptible) -> bool {
     loop {
-        match nap_until(deadline, hearing) {
+        match nap_until(deadline, interruptible) {
             Nap::Over => return true,
             Nap::Interrupted => return false,
             Nap::Signalled(_) => {}
@@ -50,30 +44,35 @@ pub enum Nap {
     /// At its deadline.
     Over,
     Interrupted,
-    /// What the thread was summoned for has been run.
+    /// What was pending for the thread has been run.
     Signalled(Ran),
 }
 
-/// Puts the running thread to sleep until `deadline`, an interrupt, or a summons.
-pub fn nap_until(deadline: Deadline, hearing: Hearing) -> Nap {
-    match pause(Awaited::new(Kind::Sleep, 0), deadline, hearing) {
-        Outcome::Summoned => Nap::Signalled(summons::attend()),
+/// Puts the running thread to sleep until `deadline`, an interrupt, or a safe point request.
+pub fn nap_until(deadline: Deadline, interruptible: Interruptible) -> Nap {
+    pause_until(WaitReason::new(Kind::Sleep, 0), deadline, interruptible)
+}
+
+/// Does the same in a wait for something that is looked at afterwards.
+pub fn pause_until(reason: WaitReason, deadline: Deadline, interruptible: Interruptible) -> Nap {
+    let outcome = match Wait::interruptible(reason, interruptible) {
+        Ok(wait) => wait.block_until(deadline),
+        Err(refused) => refused,
+    };
+    match outcome {
+        Outcome::SafePoint => Nap::Signalled(safepoint::run_pending()),
         Outcome::TimedOut => Nap::Over,
         _ => Nap::Interrupted,
     }
 }
 
-/// Does the same in a wait for something that is looked at afterwards.
-pub fn pause_until(awaited: Awaited, deadline: Deadline, hearing: Hearing) {
-    if pause(awaited, deadline, hearing) == Outcome::Summoned {
-        summons::attend();
-    }
-}
-
-fn pause(awaited: Awaited, deadline: Deadline, hearing: Hearing) -> Outcome {
-    match Wait::interruptible(awaited, hearing) {
-        Ok(wait) => wait.block_until(deadline),
-        Err(refused) => refused,
+/// Waits by `once` until the wait has ended, and runs what is pending at each requested safe point.
+pub fn wait_past_safe_points(mut once: impl FnMut() -> Outcome) -> Outcome {
+    loop {
+        match once() {
+            Outcome::SafePoint => drop(safepoint::run_pending()),
+            outcome => return outcome,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::blocking::wait::{Outcome, Wait};
 use crate::lock::Lock;
 use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
+use crate::vthread::wait_reason::WaitReason;
+use crate::vthread::wait_word::Interruptible;
 use core::ptr::NonNull;
 
 /// Like a park permit, but in a place of its own, so that it cannot be mistaken for a permit meant
@@ -28,14 +28,19 @@ impl Notice {
         }))
     }
 
-    /// Waits until the signal is given, the deadline has passed, the thread is summoned, or, if
-    /// `hearing` is given, it is interrupted. `awaited` is for people.
-    pub fn wait(&self, awaited: Awaited, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
+    /// Waits until the signal is given, the deadline has passed, a safe point is requested, or an
+    /// interrupt comes that `interruptible` lets end it. Dumps show `reason`.
+    pub fn wait(
+        &self,
+        reason: WaitReason,
+        deadline: Deadline,
+        interruptible: Interruptible,
+    ) -> Outcome {
         let mut state = self.0.lock();
         if core::mem::take(&mut state.given) {
             return Outcome::Ready;
         }
-        let wait = match Wait::hearing(awaited, hearing) {
+        let wait = match Wait::begin(reason, interruptible) {
             Ok(wait) => wait,
             Err(refused) => return refused,
         };

@@ -9,12 +9,12 @@
 //! part of a core. Waiting threads take turns roughly in order of arrival.
 
 use crate::blocking::parking_lot::{self, Parked};
-use crate::mark;
+use crate::no_suspend;
+use crate::sched::safepoint::{self, Ran};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::wait_word::Hearing;
+use crate::vthread::wait_reason::WaitReason;
+use crate::vthread::wait_word::Interruptible;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 const LONGEST_PAUSE_NS: u64 = 20_000_000;
@@ -26,7 +26,7 @@ const TRIES: usize = 8;
 /// The threads that wait for one kind of chance. They park on its address.
 pub struct Retry {
     waiting: AtomicUsize,
-    /// The number of chances given while somebody waited.
+    /// The number of chances given while a thread waited.
     chances: AtomicU32,
     first_pause_ns: u64,
 }
@@ -56,7 +56,7 @@ impl Retry {
     /// try again soon.
     #[cold]
     fn wake(&self) {
-        if mark::in_handler() {
+        if no_suspend::in_handler() {
             return;
         }
         // Release: pairs with the Acquire in `wait_and_try`.
@@ -69,27 +69,27 @@ impl Retry {
     }
 
     /// Repeats `attempt` while it returns `EAGAIN`, which is also the result after the deadline.
-    /// Called on a virtual thread. A thread that hears of an interrupt does not wait: `ECANCELED`.
+    /// Called on a virtual thread. An interrupt ends the wait: `ECANCELED`.
     /// After a signal's handler without `SA_RESTART`: `EINTR`.
-    /// `awaited` is for people.
+    /// Dumps show `reason`.
     pub fn until(
         &self,
-        awaited: Awaited,
+        reason: WaitReason,
         deadline: Deadline,
-        hearing: Option<Hearing>,
+        interruptible: Interruptible,
         attempt: impl Fn() -> SysResult,
     ) -> SysResult {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: see `chance`.
-        let result = self.wait_and_try(awaited.looking(), deadline, hearing, attempt);
+        let result = self.wait_and_try(reason.looking(), deadline, interruptible, attempt);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         result
     }
 
     fn wait_and_try(
         &self,
-        awaited: Awaited,
+        reason: WaitReason,
         deadline: Deadline,
-        hearing: Option<Hearing>,
+        interruptible: Interruptible,
         attempt: impl Fn() -> SysResult,
     ) -> SysResult {
         let mut pause = self.first_pause_ns;
@@ -109,12 +109,19 @@ impl Retry {
             // Relaxed: loaded again above.
             let nothing_new = || self.chances.load(Ordering::Relaxed) == seen;
             let until = Deadline::after_nanos(pause).min(deadline);
-            let awaited = |_| awaited;
-            match parking_lot::park(self.key(), u32::MAX, until, hearing, awaited, nothing_new) {
+            let reason = |_| reason;
+            match parking_lot::park(
+                self.key(),
+                u32::MAX,
+                until,
+                interruptible,
+                reason,
+                nothing_new,
+            ) {
                 Parked::Interrupted => return Err(super::INTERRUPTED),
                 Parked::TimedOut => pause = (2 * pause).min(self.longest_pause()),
-                Parked::Summoned => {
-                    if summons::attend() == Ran::Interrupting {
+                Parked::SafePoint => {
+                    if safepoint::run_pending() == Ran::Interrupting {
                         return Err(Errno(libc::EINTR));
                     }
                 }

@@ -15,19 +15,20 @@
 //!     4. return `Pending`
 //! ```
 //!
-//! 3 and a are under the lock of the list, so after a nobody but the task's side knows the place.
-//! Whoever drops a [`TaskPlace`] takes it out of its list under the same lock first.
+//! 3 and a are under the lock of the list, so after a only the task's side knows the place. A
+//! [`TaskPlace`] that is dropped leaves its list under the same lock first.
 //!
 //! `crates/pirn-model` checks this: `task_model.rs`.
 
 use crate::blocking::fds::readiness::{FdWaiter, Interest};
 use crate::blocking::fds::{self, Entry, other_table};
 use crate::blocking::wait::Outcome;
-use crate::runtime::{self, Runtime};
+use crate::panic;
+use crate::sched;
+use crate::sched::runtime::{self, Runtime};
 #[cfg(feature = "async-io")]
 use crate::sys::SysResult;
 use crate::sys::{self, Errno};
-use crate::{panic, vthread};
 use core::cell::{Cell, OnceCell};
 use core::ptr::{self, NonNull};
 use core::task::{Poll, Waker};
@@ -47,7 +48,7 @@ pub(super) fn wake(waker: Waker) {
         }
     };
     // SAFETY: `call` does not unwind.
-    unsafe { vthread::on_carrier(call) };
+    unsafe { sched::on_carrier(call) };
 }
 
 /// Where one task at a time waits for one kind of event of a descriptor. It remembers the last
@@ -64,7 +65,7 @@ pub struct TaskPlace {
 #[derive(Clone, Copy)]
 struct List {
     entry: &'static Entry,
-    /// After a fork the entry belongs to a runtime that is gone: then nobody touches it.
+    /// After a fork the entry belongs to a runtime that is gone: then no thread touches it.
     runtime: &'static Runtime,
 }
 
@@ -88,7 +89,7 @@ unsafe impl Send for TaskPlace {}
 unsafe impl Sync for TaskPlace {}
 
 impl TaskPlace {
-    /// Returns a place in which nobody waits.
+    /// Returns a place in which no task waits.
     pub const fn new(interest: Interest) -> TaskPlace {
         TaskPlace {
             interest,
@@ -135,7 +136,8 @@ impl TaskPlace {
         }
     }
 
-    /// Puts the waker where an event after `since` finds it. Returns what has come already instead.
+    /// Puts the waker where an event after `since` finds it. Returns the event that has come
+    /// already instead.
     fn put(&mut self, list: List, since: (u32, u32), waker: &Waker) -> Result<(), Outcome> {
         let mut waker = Some(waker.clone());
         if self.list != Some(list) {
@@ -153,7 +155,8 @@ impl TaskPlace {
         // The previous waker is dropped here, outside of the lock.
     }
 
-    /// Takes the place out of its list. Whoever has put a waker into it is not woken any more.
+    /// Takes the place out of its list. The task that has put a waker into it is not woken any
+    /// more.
     fn leave(&mut self) {
         let Some(list) = self.list.take() else {
             return;

@@ -11,13 +11,12 @@
 //! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
 
 use crate::blocking::timer::Timer;
-use crate::mark::{self, Raised};
-use crate::runtime;
-use crate::sched;
+use crate::no_suspend::{self, NoSuspend};
+use crate::sched::{self, Cause, Runtime, mount, runtime};
 use crate::sys;
 use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Awaits};
-use crate::vthread::wait_word::{Decided, Hearing, Refused, WaitWord};
+use crate::vthread::wait_reason::{WaitInfo, WaitReason};
+use crate::vthread::wait_word::{Decided, Interruptible, Refused, WaitWord};
 use crate::vthread::{self, Claimed, Core, Current, Ready, identity::Platform};
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
@@ -35,16 +34,16 @@ pub enum Outcome {
     Closed = 4,
     /// The thread was interrupted.
     Interrupted = 5,
-    /// The thread was [summoned](crate::vthread::summons): it runs what it was summoned for when it
-    /// has left all lists, and then waits again or not.
-    Summoned = 6,
+    /// A [safe point](crate::sched::safepoint) was requested: the thread runs what is pending
+    /// when it has left all lists, and then waits again or not.
+    SafePoint = 6,
 }
 
 impl From<Refused> for Outcome {
     fn from(refused: Refused) -> Outcome {
         match refused {
             Refused::Interrupted => Outcome::Interrupted,
-            Refused::Summoned => Outcome::Summoned,
+            Refused::SafePoint => Outcome::SafePoint,
         }
     }
 }
@@ -58,14 +57,14 @@ pub struct Wait {
     thread: Option<NonNull<Core>>,
     /// A virtual thread waits for one thing at a time: a signal handler must not begin another
     /// wait before this one has ended.
-    _mark: Option<Raised>,
+    _section: Option<NoSuspend>,
 }
 
 // SAFETY: the thread pointer is only used by the winner of the claim; the words are atomics.
 unsafe impl Sync for Wait {}
 
 /// A wake that the winner of a claim owes.
-#[must_use = "the waiter has been claimed: nobody else will wake it"]
+#[must_use = "the waiter has been claimed: no other thread will wake it"]
 pub enum Wakeup {
     Virtual(Claimed),
     /// A virtual thread that has not started.
@@ -77,7 +76,7 @@ pub enum Wakeup {
 
 impl Wakeup {
     /// Returns the wake of a decided wait, of a virtual thread or of the platform thread that has
-    /// this word. The mark has been raised before the decision.
+    /// this word. The section has begun before the decision.
     ///
     /// # Safety
     /// The caller has just got `decided` from the word of a wait of `thread`, if there is one.
@@ -86,11 +85,11 @@ impl Wakeup {
         thread: Option<NonNull<Core>>,
         decided: Decided,
         word: *const u32,
-        mark: Raised,
+        section: NoSuspend,
     ) -> Wakeup {
         match thread {
             // SAFETY: the caller's contract: it has won the claim.
-            Some(thread) => Wakeup::Virtual(unsafe { Claimed::new(thread, mark) }),
+            Some(thread) => Wakeup::Virtual(unsafe { Claimed::new(thread, section) }),
             None if decided.asleep => Wakeup::Platform(word),
             None => Wakeup::Nothing,
         }
@@ -100,17 +99,17 @@ impl Wakeup {
     #[inline]
     pub fn perform(self) {
         match self {
-            Wakeup::Virtual(thread) => thread.wake(),
+            Wakeup::Virtual(thread) => sched::wake(thread),
             other => other.perform_otherwise(),
         }
     }
 
-    /// Wakes a waiter that is no virtual thread, or has not started.
+    /// Wakes a waiter that is not a virtual thread, or has not started.
     #[inline(never)]
     fn perform_otherwise(self) {
         match self {
-            Wakeup::Virtual(thread) => thread.wake(),
-            Wakeup::Start(thread) => sched::start(thread),
+            Wakeup::Virtual(thread) => sched::wake(thread),
+            Wakeup::Start(thread) => sched::schedule(thread, Cause::Start),
             Wakeup::Platform(word) => {
                 sys::futex_wake_at(word, 1);
             }
@@ -121,38 +120,41 @@ impl Wakeup {
 
 /// Returns whether a wait that begins now is one of a virtual thread.
 fn is_virtual_wait() -> bool {
-    vthread::current().is_some() && !mark::in_handler()
+    vthread::current().is_some() && !no_suspend::in_handler()
 }
 
 impl Wait {
-    /// Returns an episode of the running thread that hears no interrupt, nor a summons.
-    /// `awaited` is for people: what it waits for.
+    /// Returns an episode of the running thread that neither an interrupt nor a safe point request
+    /// ends. Dumps show `reason`.
     #[inline]
-    pub fn new(awaited: Awaited) -> Wait {
+    pub fn new(reason: WaitReason) -> Wait {
         // Mostly called in runtime code, under the lock of the list that the wait will be in.
-        let thread = vthread::current().filter(|_| !mark::in_handler());
+        let thread = vthread::current().filter(|_| !no_suspend::in_handler());
         if let Some(thread) = thread {
-            thread.awaits.begin(awaited);
+            thread.wait_info.begin(reason);
         }
         Wait {
             own: WaitWord::pending(),
             shared: None,
             thread: thread.map(Current::as_ptr),
-            _mark: thread.map(|_| Raised::new()),
+            _section: thread.map(|_| NoSuspend::new()),
         }
     }
 
-    /// Returns an episode of the running thread that an interrupt or a summons ends.
+    /// Returns an episode of the running thread that an interrupt or a safe point request ends.
     ///
     /// The thread must block on it before it begins another one.
     ///
     /// # Errors
-    /// The outcome, if the thread is interrupted or summoned already.
+    /// The outcome, if the thread is interrupted, or has a safe point request, already.
     #[inline(always)] // 112 bytes would be copied: a futex wait took 30 instructions more.
-    pub fn interruptible(awaited: Awaited, hearing: Hearing) -> Result<Wait, Outcome> {
-        let mut wait = Wait::new(awaited);
+    pub fn interruptible(
+        reason: WaitReason,
+        interruptible: Interruptible,
+    ) -> Result<Wait, Outcome> {
+        let mut wait = Wait::new(reason);
         // The word stays while the running thread does, and so while it waits.
-        let begin = |word: &WaitWord| (NonNull::from(word), word.begin(hearing));
+        let begin = |word: &WaitWord| (NonNull::from(word), word.begin(interruptible));
         let begun = match wait.thread {
             // SAFETY: the running thread's.
             Some(thread) => Some(begin(unsafe { &(*thread.as_ptr()).wait })),
@@ -165,17 +167,15 @@ impl Wait {
         }
     }
 
-    /// Returns an episode of the running thread that hears interrupts as `hearing` says (`None`:
-    /// not at all, only a summons).
+    /// Returns an episode of the running thread that interrupts end as `interruptible` says.
     ///
     /// # Errors
-    /// The outcome, if the thread is interrupted already, and hears it, or is summoned.
+    /// The outcome, if an interrupt or a safe point request has ended it already.
     #[inline]
-    pub fn hearing(awaited: Awaited, hearing: Option<Hearing>) -> Result<Wait, Outcome> {
-        match hearing {
-            None if is_virtual_wait() => Wait::interruptible(awaited, Hearing::Summons),
-            None => Ok(Wait::new(awaited)),
-            Some(hearing) => Wait::interruptible(awaited, hearing),
+    pub fn begin(reason: WaitReason, interruptible: Interruptible) -> Result<Wait, Outcome> {
+        match interruptible {
+            Interruptible::Never if !is_virtual_wait() => Ok(Wait::new(reason)),
+            interruptible => Wait::interruptible(reason, interruptible),
         }
     }
 
@@ -186,7 +186,7 @@ impl Wait {
     pub(crate) fn moved(&self, address: usize) {
         if let Some(thread) = self.thread {
             // SAFETY: it cannot leave the list, and so not end, while we hold the locks.
-            unsafe { thread.as_ref() }.awaits.moved(address);
+            unsafe { thread.as_ref() }.wait_info.moved(address);
         }
     }
 
@@ -196,16 +196,19 @@ impl Wait {
         self.thread.map_or(ptr::null(), |thread| thread.as_ptr())
     }
 
-    /// Returns whether the waiting thread has been [overtaken](crate::vthread::awaited::Awaits) for
-    /// so long that it gets its turn now, and notes that it does.
+    /// Returns whether the waiting thread has been
+    /// [overtaken](crate::vthread::wait_reason::WaitInfo) for so long that it gets its turn now,
+    /// and notes that it does.
     ///
     /// Called under the lock of the list in which the wait is.
     #[inline]
     pub(crate) fn take_turn(&self) -> bool {
         // SAFETY: it cannot leave the list, and so not end, while the caller holds the lock.
-        let awaits = self.thread.map(|thread| unsafe { &thread.as_ref().awaits });
-        let due = awaits.filter(|awaits| awaits.is_due());
-        due.map(Awaits::hand_over).is_some()
+        let wait_info = self
+            .thread
+            .map(|thread| unsafe { &thread.as_ref().wait_info });
+        let due = wait_info.filter(|wait_info| wait_info.is_due());
+        due.map(WaitInfo::hand_over).is_some()
     }
 
     #[inline]
@@ -224,10 +227,10 @@ impl Wait {
         let thread = self.thread;
         let word = self.word();
         let address = word.atomic().as_ptr();
-        let mark = Raised::new();
+        let section = NoSuspend::new();
         let decided = word.decide(outcome as u32)?;
         // SAFETY: decided by us, in the word in which this thread's wait is decided.
-        Some(unsafe { Wakeup::new(thread, decided, address, mark) })
+        Some(unsafe { Wakeup::new(thread, decided, address, section) })
     }
 
     /// Returns how the episode ended, if it has.
@@ -237,18 +240,18 @@ impl Wait {
             3 => Outcome::TimedOut,
             4 => Outcome::Closed,
             5 => Outcome::Interrupted,
-            6 => Outcome::Summoned,
+            6 => Outcome::SafePoint,
             _ => Outcome::Ready,
         })
     }
 
-    /// Blocks until somebody claims this episode.
+    /// Blocks until this episode is claimed.
     #[inline]
     pub fn block(&self) -> Outcome {
         self.block_until(Deadline::NEVER)
     }
 
-    /// Blocks until somebody claims this episode or the deadline has come.
+    /// Blocks until this episode is claimed or the deadline has come.
     #[inline]
     pub fn block_until(&self, deadline: Deadline) -> Outcome {
         match self.thread {
@@ -260,13 +263,13 @@ impl Wait {
 
     fn block_virtual(&self, core: Current, deadline: Deadline) -> Outcome {
         if deadline.is_never() {
-            vthread::mount::park(core);
+            mount::park_until_wake(core);
         } else {
             self.park_until(core, deadline);
         }
         match self.outcome() {
             Some(outcome) => outcome,
-            None => sys::fatal(&["a virtual thread that nobody had claimed was woken"]),
+            None => sys::fatal(&["a virtual thread was woken that no thread had claimed"]),
         }
     }
 
@@ -274,11 +277,11 @@ impl Wait {
     /// stack of a parked thread should fit into a page.
     #[inline(never)]
     fn park_until(&self, core: Current, deadline: Deadline) {
-        core.awaits.until(deadline);
+        core.wait_info.until(deadline);
         let timer = Timer::for_wait(self);
         // SAFETY: it fires or is disarmed below, and our caller keeps the wait.
-        unsafe { timer.arm(core.runtime(), deadline) };
-        vthread::mount::park(core);
+        unsafe { timer.arm(Runtime::of(&core), deadline) };
+        mount::park_until_wake(core);
         if self.outcome() != Some(Outcome::TimedOut) {
             timer.disarm();
         }
@@ -305,14 +308,14 @@ impl Wait {
         while let Some(expected) = self.word().fall_asleep() {
             let _ = sys::futex_wait(self.word().atomic(), expected, deadline);
             if deadline.has_passed()
-                && let Some(_nobody) = self.claim(Outcome::TimedOut)
+                && let Some(_wakeup) = self.claim(Outcome::TimedOut)
             {
                 return Outcome::TimedOut;
             }
         }
         match self.outcome() {
             Some(outcome) => outcome,
-            None => sys::fatal(&["a platform thread that nobody had claimed was woken"]),
+            None => sys::fatal(&["a platform thread was woken that no thread had claimed"]),
         }
     }
 }
@@ -328,9 +331,8 @@ pub fn relying_platform_threads() -> usize {
 }
 
 /// Counts anew, in the child of a fork that has no runtime yet.
-#[inline]
-pub fn after_fork() {
-    RELYING.store(0, Ordering::Relaxed); // Relaxed: as above.
+pub(crate) fn after_fork() {
+    RELYING.store(0, Ordering::Relaxed); // Relaxed: there is one thread.
 }
 
 /// Counts a platform thread while this lives.
@@ -338,14 +340,14 @@ struct Relying;
 
 impl Relying {
     fn new() -> Relying {
-        RELYING.fetch_add(1, Ordering::Relaxed); // Relaxed: as above.
+        RELYING.fetch_add(1, Ordering::Relaxed); // Relaxed: statistics only.
         Relying
     }
 }
 
 impl Drop for Relying {
     fn drop(&mut self) {
-        RELYING.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
+        RELYING.fetch_sub(1, Ordering::Relaxed); // Relaxed: statistics only.
     }
 }
 
@@ -357,8 +359,8 @@ pub struct WakeList {
 }
 
 impl WakeList {
-    /// The maximum number of wakes. Small, because the list is on the stack of whoever wakes: a
-    /// thread's one page is to be enough for that.
+    /// The maximum number of wakes. Small, because the list is on the waker's stack: a thread's one
+    /// page must be enough for it.
     pub const CAPACITY: usize = 8;
 
     #[inline]

@@ -33,7 +33,6 @@ use super::linker::{self, StaticModule};
 use super::tls::{self, Template};
 use crate::lock::Lock;
 use crate::sys::{self, SysResult};
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 /// The state of the block is unknown: its memory has never been used, or was freed.
@@ -49,7 +48,7 @@ static COUNTED: Lock<u64> = Lock::new(0);
 ///
 /// # Safety
 /// In the child of a fork that has no runtime yet.
-pub unsafe fn after_fork() {
+pub(crate) unsafe fn after_fork() {
     WALKING.store(false, Ordering::Relaxed); // Relaxed: there is no runtime yet.
     if COUNTED.is_held() {
         // SAFETY: the caller's contract. Nothing counts: the next one begins anew.
@@ -58,33 +57,24 @@ pub unsafe fn after_fork() {
 }
 
 /// The state of one TLS block.
-pub(super) struct Block<'a> {
-    state: *mut usize,
-    lifetime: PhantomData<&'a AtomicUsize>,
-}
+pub(super) struct Block<'a>(&'a AtomicUsize);
 
 impl Block<'_> {
     /// Returns the block whose state is kept at `state`.
     ///
     /// # Safety
-    /// The word is readable and writable as long as this is used, and no other code accesses it.
+    /// The word is readable and writable as long as this is used, and other code accesses it only
+    /// by such a value.
     pub(super) unsafe fn at(state: *mut *mut core::ffi::c_void) -> Self {
-        Block {
-            state: state.cast(),
-            lifetime: PhantomData,
-        }
-    }
-
-    fn state(&self) -> &AtomicUsize {
-        // SAFETY: the contract of `at`; aligned as a pointer is.
-        unsafe { AtomicUsize::from_ptr(self.state) }
+        // SAFETY: the caller's contract; aligned as a pointer is.
+        Block(unsafe { AtomicUsize::from_ptr(state.cast()) })
     }
 
     /// Begins to make this block: steps B1 and B2.
     #[inline]
     pub(super) fn begin(&self) {
         // Relaxed: ordered by the membarrier of the other side.
-        self.state().store(MAKING, Ordering::Relaxed);
+        self.0.store(MAKING, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         // Acquire: pairs with the Release of L5, for the new template.
         if WALKING.load(Ordering::Acquire) {
@@ -96,12 +86,12 @@ impl Block<'_> {
     fn begin_later(&self) {
         let mut round = 0;
         loop {
-            self.state().store(NEVER, Ordering::Release); // Release: nothing was written before.
+            self.0.store(NEVER, Ordering::Release); // Release: nothing was written before.
             while WALKING.load(Ordering::Acquire) {
                 sys::back_off(round);
                 round += 1;
             }
-            self.state().store(MAKING, Ordering::Relaxed); // Relaxed: as in `begin`.
+            self.0.store(MAKING, Ordering::Relaxed); // Relaxed: as in `begin`.
             compiler_fence(Ordering::SeqCst);
             if !WALKING.load(Ordering::Acquire) {
                 return;
@@ -113,14 +103,14 @@ impl Block<'_> {
     #[inline]
     pub(super) fn finish(&self) {
         // Release: pairs with the Acquire in `wait_until_made`.
-        self.state().store(READY, Ordering::Release);
+        self.0.store(READY, Ordering::Release);
     }
 
     /// Waits until no thread is making the block. Returns whether there is a block.
     fn wait_until_made(&self) -> bool {
         let mut round = 0;
         loop {
-            match self.state().load(Ordering::Acquire) {
+            match self.0.load(Ordering::Acquire) {
                 NEVER => return false,
                 MAKING => sys::back_off(round),
                 _ => return true,

@@ -1,21 +1,31 @@
-//! Queries of the dynamic linker: which libraries have TLS, and the contents of a TLS block that it
-//! fills in.
+//! The dynamic linker: which libraries have TLS, the contents of a TLS block that it fills in, and
+//! words in its data: its locks, and the addresses of libc's functions that it calls.
 //!
 //! glibc exports the linker's functions `_dl_allocate_tls` and `_dl_deallocate_tls` for its own
-//! `pthread_create`.
+//! `pthread_create`. The linker locks by libc's `pthread_mutex_lock`, whose address it keeps in a
+//! word of its own. Neither such words nor the locks have names; they are found by their contents.
 
 use super::objects;
-use super::symbols::find;
+use super::symbols::{find, real};
 use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
+use crate::sys::{Errno, SysResult, call};
 use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns size and alignment of static TLS plus `struct pthread` (`_dl_get_tls_static_info`).
+const PAGE: usize = 4096;
+
+/// Returns the linker's function that tells size and alignment of static TLS plus `struct pthread`.
+fn find_static_info() -> Result<*mut c_void, String> {
+    find!(c"_dl_get_tls_static_info")
+}
+
+/// Returns size and alignment of static TLS plus `struct pthread`.
 pub(super) fn static_info() -> Result<(usize, usize), String> {
     type StaticInfo = unsafe extern "C" fn(*mut usize, *mut usize);
     let (mut size, mut align) = (0, 0);
-    // SAFETY: the signature is that of glibc 2.31 and later on x86-64.
+    // SAFETY: the signature in glibc 2.31 and later on x86-64.
     unsafe {
-        let f: StaticInfo = core::mem::transmute(find(c"_dl_get_tls_static_info")?);
+        let f: StaticInfo = core::mem::transmute(find_static_info()?);
         f(&mut size, &mut align);
     }
     Ok((size, align))
@@ -44,38 +54,11 @@ impl StaticModule {
     }
 }
 
-type AllocateTls = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type DeallocateTls = unsafe extern "C" fn(*mut c_void, bool);
-
-/// The dynamic linker's functions, looked up once, because `dlsym` waits for a `dlopen` under way.
-#[derive(Clone, Copy)]
-pub(super) struct Linker {
-    allocate: AllocateTls,
-    deallocate: DeallocateTls,
-}
-
-impl Linker {
-    pub(super) fn find() -> Result<Linker, String> {
-        // SAFETY: the signatures are glibc's since 2.0.
-        unsafe {
-            Ok(Linker {
-                allocate: core::mem::transmute::<*mut c_void, AllocateTls>(find(
-                    c"_dl_allocate_tls",
-                )?),
-                deallocate: core::mem::transmute::<*mut c_void, DeallocateTls>(find(
-                    c"_dl_deallocate_tls",
-                )?),
-            })
-        }
-    }
-}
-
 /// A block that the dynamic linker itself has filled in, for inspection.
 pub(super) struct Scratch {
     memory: *mut u8,
     tp: usize,
     below: usize,
-    linker: Linker,
 }
 
 /// A loaded library that has TLS.
@@ -88,7 +71,7 @@ pub(super) struct Module {
 
 impl Scratch {
     /// Makes a block of `below` and `above` bytes on the two sides of the thread pointer.
-    pub(super) fn new(below: usize, above: usize, linker: Linker) -> Result<Scratch, String> {
+    pub(super) fn new(below: usize, above: usize) -> Result<Scratch, String> {
         let size = (below + above).next_multiple_of(TCB_ALIGN);
         // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct
         // pthread, as `pthread_create` would supply it.
@@ -99,7 +82,7 @@ impl Scratch {
             }
             libc::memset(memory, 0, size);
             let tp = memory as usize + below;
-            if (linker.allocate)(tp as *mut c_void).is_null() {
+            if real!(fn _dl_allocate_tls(tp: usize) -> *mut c_void).is_null() {
                 libc::free(memory);
                 return Err("the dynamic linker could not allocate a TLS block".into());
             }
@@ -107,7 +90,6 @@ impl Scratch {
                 memory: memory.cast(),
                 tp,
                 below,
-                linker,
             })
         }
     }
@@ -163,18 +145,17 @@ impl Scratch {
 
     /// Returns the words among the last `used` bytes below the thread pointer that a thread's start
     /// fills in, each as distance below the thread pointer and value.
-    pub(super) fn start_words(&self, used: usize) -> Result<Vec<(usize, usize)>, String> {
-        unsafe extern "C" fn start(init: *mut u8) {
+    pub(super) fn start_words(&self, used: usize) -> Vec<(usize, usize)> {
+        unsafe extern "C" fn start(_: *mut u8) {
             // SAFETY: glibc's function, without arguments.
-            unsafe { core::mem::transmute::<*mut u8, unsafe extern "C" fn()>(init)() };
+            unsafe { real!(fn __ctype_init() -> ()) };
         }
-        let init = find(c"__ctype_init")?;
         let before = self.image(used);
         // SAFETY: the TLS of a thread that does not exist; the function only writes to its
         // thread-locals. It may find them by the thread pointer in the first word.
         unsafe {
             (self.tp as *mut usize).write(self.tp);
-            crate::arch::call_with_tp(self.tp, start, init.cast());
+            crate::arch::call_with_tp(self.tp, start, core::ptr::null_mut());
         }
         let after = self.image(used);
         let words = before
@@ -182,14 +163,10 @@ impl Scratch {
             .zip(after.chunks_exact(8))
             .enumerate();
         let changed = words.filter(|(_, (old, new))| old != new);
-        Ok(changed
-            .map(|(i, (_, new))| {
-                (
-                    used - 8 * i,
-                    usize::from_ne_bytes(new.try_into().unwrap_or_default()),
-                )
-            })
-            .collect())
+        let word = |bytes: &[u8]| usize::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        changed
+            .map(|(i, (_, new))| (used - 8 * i, word(new)))
+            .collect()
     }
 
     /// Returns a copy of the linker's dtv for modules up to `highest`. The caller must set the
@@ -222,7 +199,8 @@ impl Drop for Scratch {
         // SAFETY: frees the dtv that `_dl_allocate_tls` made (`false`: the block is ours), then
         // what came from aligned_alloc in `new`.
         unsafe {
-            (self.linker.deallocate)(self.tp as *mut c_void, false);
+            let (tp, free_block) = (self.tp, false);
+            real!(fn _dl_deallocate_tls(tp: usize, free_block: bool) -> ());
             libc::free(self.memory.cast());
         }
     }
@@ -234,11 +212,97 @@ fn for_each_module(mut visit: impl FnMut(Module)) {
         if let Some(tls) = object.tls() {
             visit(Module {
                 id: tls.module,
-                path: object.path().to_string_lossy().into_owned(),
+                path: object.name().to_string_lossy().into_owned(),
                 base: object.base(),
                 size: tls.size,
             });
         }
         None
     });
+}
+
+/// A place in the linker's data.
+#[derive(Clone, Copy)]
+struct Place {
+    address: usize,
+    /// Whether the linker has made it read-only, since it needed to be written at the start alone.
+    read_only: bool,
+}
+
+/// Returns the place of `size` bytes for which `is_it` returns true, if there are such. The
+/// linker's lock of its list of objects is held meanwhile.
+fn find_place(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Place>, String> {
+    let linkers = find_static_info()? as usize;
+    let found = objects::find_in(|object| {
+        let mut code = object.segments(libc::PF_X);
+        if !code.any(|code| code.contains(&linkers)) {
+            return None;
+        }
+        let read_only = object.read_only_after_start();
+        let mut places = object
+            .segments(libc::PF_W)
+            .flat_map(|data| {
+                (data.start.next_multiple_of(8)..data.end.saturating_sub(size)).step_by(8)
+            })
+            .filter(|&address| is_it(address));
+        let place = places.next().map(|address| Place {
+            address,
+            read_only: read_only.contains(&address),
+        });
+        Some(match places.next() {
+            None => Ok(place),
+            Some(_) => Err("this dynamic linker's data have a word twice that must be one".into()),
+        })
+    });
+    found.unwrap_or_else(|| Err("the dynamic linker is not among the loaded objects".into()))
+}
+
+/// Returns the address of the `size` bytes in the linker's data for which `is_it` returns true.
+/// Meanwhile the running thread has the linker's lock of its list of objects.
+pub fn find_bytes(size: usize, is_it: impl Fn(usize) -> bool) -> Result<usize, String> {
+    match find_place(size, is_it)? {
+        Some(place) => Ok(place.address),
+        None => Err("this dynamic linker's locks are not where pirn looks".into()),
+    }
+}
+
+/// Has the linker call `to` in place of the function `from` of libc. Returns whether it calls that
+/// by a word at all.
+///
+/// # Errors
+/// The kernel refuses to make the word writable, or there are several.
+///
+/// # Safety
+/// `to` does what `from` does.
+pub unsafe fn redirect(from: *const c_void, to: *const c_void) -> Result<bool, String> {
+    let holds = |address: usize| {
+        // SAFETY: an aligned word of the linker's data. Relaxed: written at the start.
+        unsafe { AtomicUsize::from_ptr(address as *mut usize) }.load(Ordering::Relaxed)
+            == from.addr()
+    };
+    let Some(place) = find_place(size_of::<usize>(), holds)? else {
+        return Ok(false);
+    };
+    let protect = |protection| -> SysResult {
+        match place.read_only {
+            // SAFETY: the page of the word, whose contents stay.
+            true => unsafe {
+                call!(
+                    libc::SYS_mprotect,
+                    place.address & !(PAGE - 1),
+                    PAGE,
+                    protection
+                )
+            },
+            false => Ok(0),
+        }
+    };
+    let failed = |e: Errno| format!("the dynamic linker's data cannot be changed: {e}");
+    protect(libc::PROT_READ | libc::PROT_WRITE).map_err(failed)?;
+    // SAFETY: inside of the linker's data, and now writable. Release: pairs with the dependency of
+    // the linker's call on the address that it reads.
+    unsafe { AtomicUsize::from_ptr(place.address as *mut usize) }
+        .store(to.addr(), Ordering::Release);
+    protect(libc::PROT_READ).map_err(failed)?;
+    Ok(true)
 }

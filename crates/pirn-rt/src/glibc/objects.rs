@@ -16,9 +16,12 @@ pub(super) struct ObjectTls {
 }
 
 impl Object<'_> {
-    /// Returns its path; that of the program is empty.
+    /// Returns its path, as the dynamic linker found it; empty for the program itself.
     pub fn name(&self) -> &CStr {
-        // SAFETY: a valid C string of the linker's, whose lock keeps it.
+        if self.0.dlpi_name.is_null() {
+            return c"";
+        }
+        // SAFETY: a C string of the dynamic linker, which keeps it as long as the object.
         unsafe { CStr::from_ptr(self.0.dlpi_name) }
     }
 
@@ -27,28 +30,10 @@ impl Object<'_> {
         self.0.dlpi_addr as usize
     }
 
-    /// Returns its path, as the dynamic linker found it; empty for the program itself.
-    pub(super) fn path(&self) -> &CStr {
-        if self.0.dlpi_name.is_null() {
-            return c"";
-        }
-        // SAFETY: a C string of the dynamic linker, which keeps it as long as the object.
-        unsafe { CStr::from_ptr(self.0.dlpi_name) }
-    }
-
     /// Returns the last component of its path.
     pub(super) fn file_name(&self) -> &[u8] {
-        let path = self.path().to_bytes();
+        let path = self.name().to_bytes();
         path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
-    }
-
-    /// Returns the address of its index of unwind information (`.eh_frame_hdr`), if it has one.
-    pub(super) fn unwind_index(&self) -> Option<usize> {
-        let header = self.headers().iter();
-        let header = header
-            .copied()
-            .find(|h| h.p_type == libc::PT_GNU_EH_FRAME)?;
-        Some(self.base() + header.p_vaddr as usize)
     }
 
     /// Returns its segments that have all these flags (`PF_…`): the address ranges of the parts
@@ -158,29 +143,55 @@ fn build_id_in(mut notes: &[u8]) -> Option<&[u8]> {
 /// Calls `visit` with each loaded object until it returns `Some`, and returns that value.
 ///
 /// `visit` runs under the linker's lock: it must not open or close libraries.
-pub fn find_in<R>(mut visit: impl FnMut(Object<'_>) -> Option<R>) -> Option<R> {
-    struct Search<'a, R> {
-        visit: &'a mut dyn FnMut(Object<'_>) -> Option<R>,
-        found: Option<R>,
-    }
-    unsafe extern "C" fn one<R>(
+pub fn find_in<R, F>(visit: F) -> Option<R>
+where
+    F: FnMut(Object<'_>) -> Option<R>,
+{
+    unsafe extern "C" fn one<R, F>(
         info: *mut libc::dl_phdr_info,
         _: usize,
         search: *mut c_void,
-    ) -> c_int {
+    ) -> c_int
+    where
+        F: FnMut(Object<'_>) -> Option<R>,
+    {
         // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<R>>()) };
-        search.found = (search.visit)(Object(info));
-        search.found.is_some().into()
+        let (info, (visit, found)) = unsafe { (&*info, &mut *search.cast::<(F, Option<R>)>()) };
+        *found = visit(Object(info));
+        found.is_some().into()
     }
-    let mut search = Search {
-        visit: &mut visit,
-        found: None,
-    };
+    let mut search = (visit, None);
     // SAFETY: `search` outlives the call, and is what `one` expects.
-    unsafe { libc::dl_iterate_phdr(Some(one::<R>), (&raw mut search).cast()) };
-    search.found
+    unsafe { libc::dl_iterate_phdr(Some(one::<R, F>), (&raw mut search).cast()) };
+    search.1
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_in_an_executable_segment_of_one_object() {
+        let code = code_is_in_an_executable_segment_of_one_object as *const () as usize;
+        let mut found = 0;
+        let none: Option<()> = find_in(|object| {
+            found += object
+                .segments(libc::PF_X)
+                .filter(|range| range.contains(&code))
+                .count();
+            None
+        });
+        assert_eq!((found, none), (1, None));
+    }
+
+    #[test]
+    fn the_walk_ends_with_what_was_found() {
+        let mut visited = 0;
+        let base = find_in(|object| {
+            visited += 1;
+            Some(object.base())
+        });
+        assert!(base.is_some());
+        assert_eq!(visited, 1);
+    }
+}

@@ -2,65 +2,35 @@
 //! shadow.
 //!
 //! `dlsym` takes the dynamic linker's lock, which a thread holds while the constructors of a
-//! library run that it loads. A constructor may start threads (that of numpy's OpenBLAS does so),
-//! and with them the runtime, whose other threads must not wait for that lock. So the thread that
-//! starts the runtime looks up all of them: it may have the lock, which is recursive.
+//! library run that it loads. A constructor may start threads (numpy's OpenBLAS has one), and with
+//! them the runtime, whose other threads must not wait for that lock. So the thread that starts the
+//! runtime looks up all of them: it may have the lock, which is recursive.
 
 use core::arch::global_asm;
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Looks up what may be asked for on other threads, before there are any of the runtime's.
+/// Looks up what may be asked for on other threads, before there are any of the runtime's: each
+/// [`real!`] and [`find!`].
 pub(crate) fn prepare() {
-    for (name, address) in &KNOWN {
-        // What is missing is an error of who needs it.
-        if let Ok(found) = look_up(name) {
-            address.store(found, Ordering::Relaxed); // Relaxed: as in `Real::get`.
-        }
-    }
+    // The user of a symbol reports that libc lacks it.
     reals().iter().for_each(|real| _ = real.get());
-    super::dlerror::prepare();
+    super::thread::prepare_dlerror();
     crate::time::now(); // The first reading looks up libc's function.
-    // Some C libraries lack some of them. That is no error of the program's.
+    // Some C libraries lack some of them. The program is not at fault.
     // SAFETY: no arguments.
     unsafe { libc::dlerror() };
 }
 
-/// Symbols that [`find`] is asked for on other threads: private ones, and one that is not in all
-/// versions.
-static KNOWN: [(&CStr, AtomicPtr<c_void>); 13] = [
-    known(c"__call_tls_dtors"),
-    known(c"__ctype_init"),
-    known(c"__pthread_get_minstack"),
-    known(c"_dl_allocate_tls"),
-    known(c"_dl_deallocate_tls"),
-    known(c"_dl_get_tls_static_info"),
-    known(c"_dl_signal_error"),
-    known(c"_thread_db_pthread_dtvp"),
-    known(c"_thread_db_pthread_list"),
-    known(c"_thread_db_pthread_specific"),
-    known(c"_thread_db_pthread_tid"),
-    known(c"_thread_db_sizeof_pthread"),
-    known(c"pthread_attr_getsigmask_np"),
-];
-
-const fn known(name: &'static CStr) -> (&'static CStr, AtomicPtr<c_void>) {
-    (name, AtomicPtr::new(core::ptr::null_mut()))
-}
-
-/// Returns a private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
-pub fn find(name: &'static CStr) -> Result<*mut c_void, String> {
-    let known = KNOWN.iter().find(|(known, _)| *known == name);
-    // Relaxed: as in `Real::get`.
-    match known.map(|(_, address)| address.load(Ordering::Relaxed)) {
-        Some(address) if !address.is_null() => Ok(address),
-        _ => look_up(name),
-    }
-}
-
-fn look_up(name: &'static CStr) -> Result<*mut c_void, String> {
+/// Looks up a private symbol (`GLIBC_PRIVATE`, or a data symbol made for debuggers).
+pub(super) fn look_up(name: &CStr) -> Result<*mut c_void, String> {
     // SAFETY: a valid C string; RTLD_DEFAULT searches the loaded objects.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    found(name, address)
+}
+
+/// Returns the address of a symbol, unless it is null.
+fn found(name: &CStr, address: *mut c_void) -> Result<*mut c_void, String> {
     if address.is_null() {
         return Err(format!(
             "this C library has no symbol `{}`: pirn needs glibc 2.31 or later, dynamically linked",
@@ -72,7 +42,7 @@ fn look_up(name: &'static CStr) -> Result<*mut c_void, String> {
 
 /// Returns a symbol of the C library itself, even if a preloaded library defines it, too.
 pub fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
-    find_in(c"libc.so.6", name).map_or_else(|| find(name), Ok)
+    find_in(c"libc.so.6", name).map_or_else(|| look_up(name), Ok)
 }
 
 /// Returns a function for threads of the C library itself. Before glibc 2.34 these are in a library
@@ -97,9 +67,12 @@ fn find_in(library: &CStr, name: &CStr) -> Option<*mut c_void> {
 
 /// Returns the offset of a field of a glibc structure, from its description for libthread_db: size
 /// in bits, number of elements, offset in bytes (`nptl_db/db_info.c`, `DESC`).
-pub(crate) fn field_offset(name: &'static CStr) -> Result<usize, String> {
-    // SAFETY: a descriptor is three 32-bit words; `find` checked that it is there.
-    Ok(unsafe { find(name)?.cast::<[u32; 3]>().read()[2] as usize })
+///
+/// # Safety
+/// There is such a description at the address.
+pub(crate) unsafe fn field_offset(description: *mut c_void) -> usize {
+    // SAFETY: the caller's contract: three 32-bit words.
+    unsafe { description.cast::<[u32; 3]>().read()[2] as usize }
 }
 
 /// Functions with several symbol versions, and the version that we want: before 2.36
@@ -119,8 +92,8 @@ const RENEWED: [(&CStr, &CStr); 12] = [
     (c"timer_delete", c"GLIBC_2.3.3"),
 ];
 
-/// A libc function that one of our interposed definitions shadows, looked up behind ours
-/// (`RTLD_NEXT`) at its first use, or by [`prepare`].
+/// A symbol of libc that is private, or that one of our interposed definitions shadows: looked up
+/// behind ours (`RTLD_NEXT`) at its first use, or by [`prepare`].
 pub struct Real {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -145,6 +118,14 @@ impl Real {
         } else {
             known
         }
+    }
+
+    /// Returns its address.
+    ///
+    /// # Errors
+    /// This libc does not have it.
+    pub fn find(&self) -> Result<*mut c_void, String> {
+        found(self.name, self.get())
     }
 
     #[cold]
@@ -172,17 +153,17 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// The bounds of the section with the functions of all [`real!`]: the linker's.
+    /// The bounds of the section with the symbols of all [`real!`] and [`find!`]: the linker's.
     #[link_name = "__start_pirn_reals"]
     static REALS: [usize; 0];
     #[link_name = "__stop_pirn_reals"]
     static REALS_END: [usize; 0];
 }
 
-/// Returns the functions of all [`real!`] in this program.
+/// Returns the symbols of all [`real!`] and [`find!`] in this program.
 fn reals() -> &'static [Real] {
     let (start, end) = (&raw const REALS, &raw const REALS_END);
-    // SAFETY: only `real!` puts anything into the section, and nothing but this type.
+    // SAFETY: only these two put anything into the section, and nothing but this type.
     unsafe {
         let count = end.byte_offset_from_unsigned(start) / size_of::<Real>();
         core::slice::from_raw_parts(start.cast(), count)
@@ -220,3 +201,15 @@ macro_rules! real {
     }};
 }
 pub use real;
+
+/// Finds a private symbol of libc (`GLIBC_PRIVATE`, or a data symbol made for debuggers):
+/// `find!(c"name")`. Evaluates to a `Result` with its address, or a text that it is missing.
+#[macro_export]
+macro_rules! find {
+    ($name:literal) => {{
+        #[unsafe(link_section = "pirn_reals")]
+        static SYMBOL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new($name);
+        SYMBOL.find()
+    }};
+}
+pub use find;

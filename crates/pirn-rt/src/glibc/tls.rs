@@ -28,7 +28,7 @@
 //! "ELF Handling For Thread-Local Storage".
 
 use super::late::Block;
-use super::linker::{self, Linker, Module, Scratch, StaticModule};
+use super::linker::{self, Module, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
 use crate::arch;
 use core::ffi::c_void;
@@ -95,7 +95,6 @@ pub struct Template {
     dtv: Box<[DtvEntry]>,
     /// Bytes of the dtv below the reserve. The same in all templates of a process.
     dtv_bytes: usize,
-    linker: Linker,
     /// The template that was in force before, kept here so that leak checkers find it.
     earlier: Option<&'static Template>,
 }
@@ -149,12 +148,17 @@ impl Template {
     pub(crate) fn capture(reserve: usize) -> Result<Template, String> {
         let tp = crate::arch::thread_pointer();
         let (total, align) = linker::static_info()?;
-        // SAFETY: the descriptor is one 32-bit size.
-        let sizeof_pthread =
-            unsafe { find(c"_thread_db_sizeof_pthread")?.cast::<u32>().read() } as usize;
-        let list_offset = field_offset(c"_thread_db_pthread_list")?;
-        let tid_offset = field_offset(c"_thread_db_pthread_tid")?;
-        let dtv_offset = field_offset(c"_thread_db_pthread_dtvp")?;
+        let size = find!(c"_thread_db_sizeof_pthread")?.cast::<u32>();
+        let [list, tid, dtv] = [
+            find!(c"_thread_db_pthread_list")?,
+            find!(c"_thread_db_pthread_tid")?,
+            find!(c"_thread_db_pthread_dtvp")?,
+        ];
+        // SAFETY: a size of 32 bits, and descriptions of fields.
+        let (sizeof_pthread, [list_offset, tid_offset, dtv_offset]) = unsafe {
+            let offsets = [list, tid, dtv].map(|field| field_offset(field));
+            (size.read() as usize, offsets)
+        };
         let sane = align <= TCB_ALIGN
             && sizeof_pthread < total
             && sizeof_pthread <= HEAD + 4096
@@ -185,11 +189,10 @@ impl Template {
             self_pointers,
             dtv: Box::new([]),
             dtv_bytes: 0,
-            linker: Linker::find()?,
         };
         let mut template = empty.recapture()?;
-        template.start_words = Scratch::new(full_below, sizeof_pthread, template.linker)?
-            .start_words(template.image.len())?;
+        let scratch = Scratch::new(full_below, sizeof_pthread)?;
+        template.start_words = scratch.start_words(template.image.len());
         template.image_pointers = template.find_image_pointers(tp);
         template.below = template.image.len() + reserve.next_multiple_of(DTV_ALIGN);
         template.dtv = Box::new([]); // its length depends on the room
@@ -323,7 +326,7 @@ impl Template {
     /// # Errors
     /// There is no room for the libraries' data in the blocks of virtual threads.
     pub fn recapture(&self) -> Result<Template, String> {
-        let scratch = Scratch::new(self.full_below, self.sizeof_pthread, self.linker)?;
+        let scratch = Scratch::new(self.full_below, self.sizeof_pthread)?;
         let modules = scratch.modules();
         let statics: Vec<StaticModule> = modules
             .iter()
@@ -367,7 +370,7 @@ impl Template {
     }
 
     /// Returns the error of opening a library whose thread-local data need `needed` bytes below the
-    /// thread pointer, together with those of all others.
+    /// thread pointer, together with all others.
     fn no_room(&self, needed: usize, modules: &[Module], statics: &[StaticModule]) -> String {
         let farthest = statics.iter().max_by_key(|module| module.below);
         let grown = farthest.filter(|module| module.below > self.image.len());

@@ -4,7 +4,7 @@
 //! than [`FAST`], only one of [`BATCH`] reads it; the others repeat its stamp, and a reader of
 //! the recording spreads them. At any speed, the clock then takes a twentieth of the time at most.
 //!
-//! A batch must not hide a thread that computes: its turn would be attributed to another thread of
+//! A batch must not hide a thread that computes: its run would be attributed to another thread of
 //! the same batch. So an observer of the recorder advances [`TICK`] every millisecond, which ends
 //! all batches. And a batch ends where the order of events on two carriers would be lost: at the
 //! mount of a thread that was elsewhere, or that was woken later than the stamp says.
@@ -15,7 +15,7 @@ use super::{clock, session};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// Advanced every millisecond while somebody observes the recorder.
+/// Advanced every millisecond while a reader observes the recorder.
 static TICK: AtomicU32 = AtomicU32::new(0);
 
 /// The most events with one stamp.
@@ -40,7 +40,7 @@ pub struct CarrierRing {
     pub ring: Ring,
     /// The carrier that writes: its address; 0 as long as none does.
     owner: AtomicUsize,
-    /// The kernel's id of the owner's platform thread; 0 as long as there is none.
+    /// The kernel's id of the owner's platform thread; 0 without an owner.
     pub tid: AtomicU32,
     /// The last stamp.
     stamp: Cell<u64>,
@@ -82,7 +82,7 @@ impl CarrierRing {
     pub(super) unsafe fn claim(&'static self, carrier: usize, tid: u32) -> Option<Writer> {
         // Relaxed: only the owner itself concludes anything from it.
         match self.owner.compare_exchange(0, carrier, Relaxed, Relaxed) {
-            Ok(_) => self.tid.store(tid, Relaxed), // Relaxed: for people to read.
+            Ok(_) => self.tid.store(tid, Relaxed), // Relaxed: statistics only.
             Err(owner) if owner == carrier => {}
             Err(_) => return None,
         }

@@ -6,25 +6,24 @@
 //!
 //! While the recorder is off, a place that would write an event costs one load and one branch
 //! ([`is_on`]). The rings are made when it is switched on for the first time, and stay. At a switch
-//! the same load tells whether CPU time is counted ([`is_watched`], `vthread/cpu_time.rs`).
+//! the same load tells whether CPU time is counted ([`is_watched`], `sched/cpu_time.rs`).
 //!
-//! This layer knows neither threads nor carriers, only numbers; `vthread/recorded.rs` tells it of
+//! This layer knows neither threads nor carriers, only numbers; `sched/recorded.rs` tells it of
 //! them.
 
 pub mod carrier_ring;
 pub mod kinds;
 pub(crate) mod ring;
-pub mod rules;
 pub(crate) mod shared;
 
 use crate::arch;
 use crate::lock::Lock;
 use crate::own_vec::NoMemory;
-use crate::sys::{self, call};
+use crate::sys;
 use carrier_ring::{CarrierRing, MOST, Writer};
 use core::ptr;
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32,
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use ring::{Ring, Slot};
@@ -115,16 +114,14 @@ pub(crate) fn prepare(carriers: usize, bytes: usize) -> Result<&'static Rings, N
     let new = Box::into_raw(Box::new(Rings::new(carriers, bytes)?));
     // Release: pairs with the Acquire in `rings`. If another was faster, ours is lost: its memory
     // has not been touched.
-    match RINGS.compare_exchange(ptr::null_mut(), new, Release, Acquire) {
-        // SAFETY: published, or leaked; never freed.
-        Ok(_) => Ok(unsafe { &*new }),
-        // SAFETY: as above.
-        Err(other) => Ok(unsafe { &*other }),
-    }
+    let published = RINGS.compare_exchange(ptr::null_mut(), new, Release, Acquire);
+    let first = published.map_or_else(|first| first, |_| new);
+    // SAFETY: published, and never freed.
+    Ok(unsafe { &*first })
 }
 
 impl Rings {
-    /// Makes rings that nobody writes yet, for good.
+    /// Makes rings that no thread writes yet, for good.
     ///
     /// # Errors
     /// There is no memory.
@@ -157,7 +154,7 @@ unsafe fn zeroed<T>(count: usize) -> Result<&'static [T], NoMemory> {
     Ok(unsafe { core::slice::from_raw_parts(address as *const T, count) })
 }
 
-/// Somebody who wants events to be written.
+/// A reason to write events.
 pub struct User(());
 
 impl User {
@@ -172,7 +169,7 @@ impl User {
         if *users == 1 {
             SESSION.fetch_add(1, Relaxed); // Relaxed: a hint.
             carrier_ring::tick();
-            ON.fetch_or(EVENTS, Relaxed); // Relaxed: whoever sees it acquires the rings.
+            ON.fetch_or(EVENTS, Relaxed); // Relaxed: a thread that sees it acquires the rings.
         }
         Ok(User(()))
     }
@@ -197,7 +194,7 @@ pub(crate) fn stop() {
 ///
 /// # Safety
 /// In the child of a fork that has no runtime yet.
-pub unsafe fn after_fork() {
+pub(crate) unsafe fn after_fork() {
     // SAFETY: the caller's contract.
     unsafe { USERS.renew(0) };
     RINGS.store(ptr::null_mut(), Relaxed); // Relaxed: there is no runtime yet.
@@ -212,8 +209,8 @@ pub fn clock() -> u64 {
     }
 }
 
-/// Returns what the clocks show at about the same time: that of stamps, the monotonic one, and the
-/// nanoseconds since 1970.
+/// Returns what three clocks show at about the same time: the clock of stamps, the monotonic one,
+/// and the nanoseconds since 1970.
 pub fn clocks() -> [u64; 3] {
     let real = sys::clock(libc::CLOCK_REALTIME);
     [clock(), sys::now(), real]
@@ -234,7 +231,7 @@ pub fn is_counter() -> bool {
 pub(crate) unsafe fn writer(number: u32, carrier: usize) -> Option<Writer> {
     let ring = rings()?.carriers.get(number as usize)?;
     // SAFETY: the caller's contract.
-    unsafe { ring.claim(carrier, thread_id()) }
+    unsafe { ring.claim(carrier, sys::os_thread_id()) }
 }
 
 /// Writes an event from outside of a carrier, or in a signal handler. `mounted` is the thread in
@@ -243,7 +240,7 @@ pub(crate) unsafe fn writer(number: u32, carrier: usize) -> Option<Writer> {
 pub fn outside(mounted: u64, kind: u8, payload: u64, detail: u64) {
     let Some(rings) = rings() else { return };
     let first = clock() << 8 | u64::from(kind);
-    let tid = u64::from(thread_id());
+    let tid = u64::from(sys::os_thread_id());
     rings.shared.push([first, payload, detail, mounted, tid]);
 }
 
@@ -251,7 +248,7 @@ pub fn outside(mounted: u64, kind: u8, payload: u64, detail: u64) {
 #[cold]
 pub(crate) fn outside_name(id: u64, name: &str) {
     let Some(rings) = rings() else { return };
-    let tid = u64::from(thread_id());
+    let tid = u64::from(sys::os_thread_id());
     for (part, bytes) in name.as_bytes().chunks(16).take(MOST).enumerate() {
         let mut text = [0; 16];
         text[..bytes.len()].copy_from_slice(bytes);
@@ -264,11 +261,51 @@ pub(crate) fn outside_name(id: u64, name: &str) {
     }
 }
 
-/// Returns the kernel's id of the running platform thread. No thread-local keeps it: virtual
-/// threads have those of their own.
-fn thread_id() -> u32 {
-    // SAFETY: no arguments.
-    unsafe { call!(libc::SYS_gettid) }.unwrap_or(0) as u32
+// Rules are the moments at which `pirn-observe` writes down what the rings have.
+
+/// A thread was runnable for longer than the limit before it ran.
+pub const LATENCY_RULE: u8 = 1;
+/// A thread has panicked.
+pub const PANIC_RULE: u8 = 2;
+
+/// The rules that have fired and have not been taken: bits.
+static FIRED: AtomicU8 = AtomicU8::new(0);
+/// The rules that a thread waits for: bits.
+static WANTED: AtomicU8 = AtomicU8::new(0);
+/// The last thread for which a rule has fired.
+static THREAD: AtomicU64 = AtomicU64::new(0);
+/// How long a thread may be runnable, in ticks of the recorder's clock.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Sets the rules to wait for, and the limit of [`LATENCY_RULE`].
+pub fn want_rules(rules: u8, limit: u64) {
+    WANTED.store(rules, Relaxed); // Relaxed: a hint, like all here.
+    LIMIT.store(limit, Relaxed);
+}
+
+/// Notes that a thread has waited for its turn this long.
+#[inline(always)]
+pub(crate) fn note_latency(thread: u64, ticks: u64) {
+    if ticks > LIMIT.load(Relaxed) {
+        fire(LATENCY_RULE, thread);
+    }
+}
+
+/// Notes that a rule has been met.
+#[cold]
+pub(crate) fn fire(rule: u8, thread: u64) {
+    if WANTED.load(Relaxed) & rule != 0 {
+        THREAD.store(thread, Relaxed); // Relaxed: statistics only.
+        FIRED.fetch_or(rule, Relaxed);
+    }
+}
+
+/// Takes the rules that have fired, and the last thread for which.
+pub fn take_fired() -> Option<(u8, u64)> {
+    if FIRED.load(Relaxed) == 0 {
+        return None;
+    }
+    Some((FIRED.swap(0, Relaxed), THREAD.load(Relaxed)))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //!            | unsafe   | kept                  | being   |
 //!            | (most)   |                       | written |
 //!            +----------+-----------------------+---------+
-//!                         the slots being written are those of the oldest indices
+//!                         the slots being written have the oldest indices
 //! ```
 //!
 //! Indices count from 0 and never wrap; `index % len` is the place in memory.

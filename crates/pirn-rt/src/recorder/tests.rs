@@ -85,7 +85,7 @@ fn one_carrier_writes_a_ring() {
 #[test]
 fn events_that_follow_fast_share_a_stamp() {
     let ring = ring(4096);
-    // SAFETY: as above.
+    // SAFETY: this test is the owner.
     let writer = unsafe { ring.claim(1, 11) }.unwrap();
     for _ in 0..1000 {
         writer.push(5, YIELD, 6);
@@ -109,7 +109,7 @@ fn events_that_follow_fast_share_a_stamp() {
 #[test]
 fn a_batch_ends_on_request() {
     let ring = ring(64);
-    // SAFETY: as above.
+    // SAFETY: this test is the owner.
     let writer = unsafe { ring.claim(1, 11) }.unwrap();
     for _ in 0..20 {
         writer.push(5, YIELD, 6);
@@ -122,7 +122,7 @@ fn a_batch_ends_on_request() {
 #[test]
 fn a_long_name_is_cut() {
     let ring = ring(64);
-    // SAFETY: as above.
+    // SAFETY: this test is the owner.
     let writer = unsafe { ring.claim(1, 11) }.unwrap();
     let name = "0123456789".repeat(20);
     writer.name(7, &name);

@@ -3,8 +3,8 @@
 //! It keeps the bounds of the running thread's stack, to describe addresses there, to unwind it,
 //! and to forget what it knows of the frames that a `longjmp` leaves. It finds its data about the
 //! running thread by a `pthread_key`. Pirn keeps the keys of virtual threads apart, but this one
-//! must be that of the platform thread: on each switch its value is written to the TLS block that
-//! runs next, where glibc's own `pthread_getspecific` finds it.
+//! belongs to the platform thread: each switch writes its value to the TLS block that runs next,
+//! where glibc's own `pthread_getspecific` finds it.
 //!
 //! The runtime of the sanitizer creates the key before the program's own code runs, maybe before
 //! any code of ours, and asks for it in instrumented functions. Ours are instrumented in a Rust

@@ -103,6 +103,7 @@ pub(crate) unsafe fn end(tp: usize) {
 ///
 /// # Safety
 /// The switch follows at once.
+#[inline]
 pub(crate) unsafe fn leave(from: &Side, to: &Side, last: bool) -> *mut c_void {
     if is(THREAD) {
         // SAFETY: the caller's contract.
@@ -117,6 +118,7 @@ pub(crate) unsafe fn leave(from: &Side, to: &Side, last: bool) -> *mut c_void {
 
 /// Announces that a switch is complete: on a fresh stack with null, else with the result of
 /// [`leave`].
+#[inline]
 pub(crate) fn arrive(left: *mut c_void) {
     if is(ADDRESS) {
         address::arrive(left);
@@ -140,8 +142,8 @@ pub(crate) fn acquire(place: *const c_void) {
     }
 }
 
-/// Makes the TLS block at `to` that of the running thread in the sanitizer's eyes, for a call with
-/// this thread pointer. Returns what [`take_back`] wants.
+/// Tells the sanitizer that the running thread uses the TLS block at `to`, for a call with this
+/// thread pointer. Returns what [`take_back`] wants.
 ///
 /// # Safety
 /// Both are TLS blocks of the running OS thread.

@@ -1,6 +1,6 @@
 //! Valgrind, in particular its tool memcheck.
 //!
-//! How it follows a switch is told in `arch/x86_64_valgrind.rs`. Beside that, memcheck must know
+//! How it follows a switch is told in `arch/x86_64/valgrind.rs`. Beside that, memcheck must know
 //! which memory of a slot may be used: it sees that frames come and go, but neither that a thread's
 //! end leaves its frames behind, nor that a new thread starts on the same stack.
 //!

@@ -22,11 +22,11 @@
 //! A yield is not counted. Mounts are the switches that a processor counts anyway, less those that
 //! mounted nothing; see [`Mounts`].
 
-use super::latency::Latencies;
+use super::carrier::carrier;
 use super::processor::Processor;
-use crate::mark::{self, Raised};
-use crate::runtime::Runtime;
-use crate::vthread;
+use super::runtime::Runtime;
+use crate::no_suspend::{self, NoSuspend};
+use crate::vthread::current;
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{
@@ -108,12 +108,12 @@ pub struct Counters {
 
 /// Why a thread becomes runnable.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// It is new.
     Start,
     /// It was parked.
     Wake,
-    /// It gives way to others, which is not counted.
+    /// It gives way to others, or was counted before.
     Yield,
 }
 
@@ -122,27 +122,32 @@ impl Counters {
     ///
     /// The compiler makes an addition in memory, a test in memory and a branch of it.
     #[inline(always)]
-    pub(super) fn runnable(&self, cause: Cause) -> bool {
-        let counter = match cause {
-            Cause::Start => &self.started,
-            Cause::Wake => &self.woken,
-            Cause::Yield => return false,
-        };
-        counter.add(1);
-        // Relaxed: our own.
-        counter.0.load(Relaxed).is_multiple_of(TIMED)
+    pub(crate) fn runnable(&self, cause: Cause) -> bool {
+        self.of(cause).is_some_and(|counter| {
+            counter.add(1);
+            // Relaxed: our own.
+            counter.0.load(Relaxed).is_multiple_of(TIMED)
+        })
     }
 
     /// Does the same as [`runnable`](Self::runnable) for the shared counters.
     #[cold]
-    pub(super) fn runnable_shared(&self, cause: Cause) -> bool {
-        let counter = match cause {
-            Cause::Start => &self.started,
-            Cause::Wake => &self.woken,
-            Cause::Yield => return false,
-        };
-        counter.add_shared(1);
-        counter.get().is_multiple_of(TIMED)
+    pub(crate) fn runnable_shared(&self, cause: Cause) -> bool {
+        self.of(cause).is_some_and(|counter| {
+            counter.add_shared(1);
+            counter.get().is_multiple_of(TIMED)
+        })
+    }
+
+    /// Returns the counter of threads that become runnable for a cause; `None`: they are not
+    /// counted.
+    #[inline(always)]
+    fn of(&self, cause: Cause) -> Option<&Counter> {
+        match cause {
+            Cause::Start => Some(&self.started),
+            Cause::Wake => Some(&self.woken),
+            Cause::Yield => None,
+        }
     }
 
     /// Counts a thread that is about to be unmounted to wait.
@@ -165,19 +170,19 @@ impl Counters {
 /// when its carrier looks for work. To count the hand-overs apart would cost each yield an
 /// instruction. Instead the count is looked at whenever a thread hands over to none, after at most
 /// 61 switches: all since the last look were hand-overs.
-pub(super) struct Mounts {
+pub(crate) struct Mounts {
     /// The count up to which the switches have been accounted for.
     seen: Cell<u32>,
 }
 
 impl Mounts {
-    pub(super) fn new() -> Mounts {
+    pub(crate) fn new() -> Mounts {
         Mounts { seen: Cell::new(0) }
     }
 
     /// Adds the hand-overs up to the count `last`. Later switches up to `now` are none.
     #[inline]
-    pub(super) fn account(&self, counters: &Counters, last: u32, now: u32) {
+    pub(crate) fn account(&self, counters: &Counters, last: u32, now: u32) {
         counters
             .mounted
             .add(last.wrapping_sub(self.seen.get()).into());
@@ -194,11 +199,11 @@ pub fn note(runtime: &Runtime, counter: impl Fn(&Counters) -> &Counter) {
 /// Adds to a counter of `runtime`.
 #[cold]
 pub(crate) fn add(runtime: &Runtime, count: u64, counter: impl Fn(&Counters) -> &Counter) {
-    let mark = Raised::new();
-    let processor = vthread::carrier(&mark).and_then(|carrier| carrier.processor());
+    let section = NoSuspend::new();
+    let processor = carrier(&section).and_then(|carrier| carrier.processor());
     match processor.filter(|processor| ptr::eq(processor.runtime(), runtime)) {
         // In a handler, an addition of the interrupted code may be half done.
-        Some(processor) if !mark::in_handler() => counter(processor.counters()).add(count),
+        Some(processor) if !no_suspend::in_handler() => counter(processor.counters()).add(count),
         _ => counter(&runtime.outside).add_shared(count),
     }
 }
@@ -206,8 +211,8 @@ pub(crate) fn add(runtime: &Runtime, count: u64, counter: impl Fn(&Counters) -> 
 /// Counts a panic of the running thread's code, if that is a virtual thread.
 #[cold]
 pub(crate) fn note_panic() {
-    if let Some(thread) = vthread::current() {
-        note(thread.runtime(), |counters| &counters.panicked);
+    if let Some(thread) = current() {
+        note(Runtime::of(&thread), |counters| &counters.panicked);
     }
 }
 
@@ -225,3 +230,88 @@ impl Runtime {
             .sum()
     }
 }
+
+/// The binary logarithm of the first bucket's upper bound, in nanoseconds.
+const FIRST: u32 = 8;
+/// The binary logarithm of where the last buckets begin: 137 s.
+const LAST: u32 = 37;
+/// The binary logarithm of the number of buckets per power of two.
+const PARTS: u32 = 2;
+
+/// The number of buckets.
+pub const BUCKETS: usize = 1 + ((LAST + 1 - FIRST) << PARTS) as usize;
+
+/// For how long threads were runnable before they ran: a histogram that one thread writes.
+///
+/// One wake or start out of 64 is timed: the record has the time of the wake
+/// ([`MountFlags`](crate::vthread::state::MountFlags)) until the mount. Buckets are log-linear,
+/// four per power of two, so a value is known to a quarter of it. A bucket has its upper bound, but
+/// not its lower one.
+///
+/// ```text
+///   index      0        1            2            3            4            5             ...  120
+///   ns     .. 256 | .. 320     | .. 384     | .. 448     | .. 512     | .. 640      | ... | all above 2^37 * 7/4
+/// ```
+pub struct Latencies {
+    counts: [Counter; BUCKETS],
+    /// The sum of all values, in nanoseconds.
+    sum: Counter,
+}
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies {
+            counts: [const { Counter::new() }; BUCKETS],
+            sum: Counter::new(),
+        }
+    }
+}
+
+/// Returns the bucket of a value.
+fn bucket_of(nanos: u64) -> usize {
+    let below = nanos.saturating_sub(1);
+    let Some(power) = below.checked_ilog2().filter(|&power| power >= FIRST) else {
+        return 0;
+    };
+    let part = (below >> (power - PARTS)) as usize & ((1 << PARTS) - 1);
+    let bucket = 1 + (((power - FIRST) as usize) << PARTS) + part;
+    bucket.min(BUCKETS - 1)
+}
+
+/// Returns the largest value of a bucket, in nanoseconds; `u64::MAX` for the last one.
+pub fn upper_bound(bucket: usize) -> u64 {
+    match bucket {
+        0 => 1 << FIRST,
+        _ if bucket >= BUCKETS - 1 => u64::MAX,
+        _ => {
+            let (power, part) = ((bucket - 1) >> PARTS, (bucket - 1) % (1 << PARTS));
+            let power = FIRST + power as u32;
+            (1 << power) + ((part as u64 + 1) << (power - PARTS))
+        }
+    }
+}
+
+impl Latencies {
+    /// Adds a value, for the only thread that adds any.
+    pub(crate) fn add(&self, nanos: u64) {
+        self.counts[bucket_of(nanos)].add(1);
+        self.sum.add(nanos);
+    }
+
+    /// Adds a value, for one of several threads.
+    pub(crate) fn add_shared(&self, nanos: u64) {
+        self.counts[bucket_of(nanos)].add_shared(1);
+        self.sum.add_shared(nanos);
+    }
+
+    /// Adds what is in the buckets to `counts`, one for each. Returns the sum of all values.
+    pub fn add_to(&self, counts: &mut [u64; BUCKETS]) -> u64 {
+        for (total, count) in counts.iter_mut().zip(&self.counts) {
+            *total += count.get();
+        }
+        self.sum.get()
+    }
+}
+
+#[cfg(test)]
+mod tests;

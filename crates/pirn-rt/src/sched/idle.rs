@@ -2,7 +2,7 @@
 //!
 //! A wake of a sleeping OS thread takes tens of microseconds until that runs, and a system call by
 //! the waker. So a carrier that runs out of work *searches* for a short while before it sleeps. A
-//! waker that makes a thread runnable wakes a sleeper only if nobody is searching: a searcher will
+//! waker that makes a thread runnable wakes a sleeper only if no carrier searches: a searcher will
 //! find the thread.
 //!
 //! The danger lies in the moment in which the last searcher gives up. Two orders of events are
@@ -34,9 +34,9 @@
 //! One exception is deliberate: *a few* threads in a running processor's queue. Its carrier will
 //! probably run them sooner than a sleeper could, and if they are short (two subtasks that only
 //! compute a number) moving them to another core costs ten times their run time. So searchers take
-//! from so short a queue only when its processor has stood still for some microseconds. A single
-//! thread wakes nobody. A second one wakes a sleeper, unless the last one woken has just searched
-//! in vain. If the threads wait after all, the monitor notices within milliseconds.
+//! from such a short queue only when its processor has stood still for some microseconds. A single
+//! thread wakes no sleeper. A second one wakes a sleeper, unless the last one woken has just
+//! searched in vain. If the threads wait after all, the monitor notices within milliseconds.
 //!
 //! `crates/pirn-model` checks this file: `idle_model.rs`.
 
@@ -47,11 +47,11 @@ use crate::sys;
 
 /// Queues of at most this many threads are left to their own carrier unless it is stuck.
 pub(crate) const FEW: usize = 2;
-/// For this long after a search that found nothing, a few threads wake nobody.
+/// For this long after a search that found nothing, a few threads wake no sleeper.
 const IN_VAIN_NS: u64 = 500_000;
 
-/// The processors that nobody holds, and the count of carriers that search.
-#[repr(align(64))] // Read by everybody who makes a thread runnable.
+/// The processors that no platform thread holds, and the count of carriers that search.
+#[repr(align(64))] // Each wake of a thread reads it.
 pub struct Idle<P: 'static> {
     /// Length of the list, readable without its lock.
     count: AtomicUsize,
@@ -59,7 +59,7 @@ pub struct Idle<P: 'static> {
     searching: AtomicUsize,
     /// A sleeper has been kicked in order to search, and none has taken up the request.
     requested: AtomicBool,
-    /// Until this time a few threads wake nobody; 0 if the last search found something.
+    /// Until this time a few threads wake no sleeper; 0 if the last search found something.
     in_vain_until: AtomicU64,
     list: Lock<Vec<&'static P>>,
 }
@@ -76,7 +76,7 @@ impl<P> Idle<P> {
         }
     }
 
-    /// Returns the number of processors that nobody holds.
+    /// Returns the number of processors that no platform thread holds.
     #[inline]
     pub fn count(&self) -> usize {
         self.count.load(Relaxed) // Relaxed: a caller that must not miss a change has a fence before it.
@@ -90,7 +90,7 @@ impl<P> Idle<P> {
         Some(processor)
     }
 
-    /// Calls `f` with each idle processor, which nobody can take meanwhile.
+    /// Calls `f` with each idle processor, which no carrier can take meanwhile.
     #[allow(dead_code)] // the models do without it
     pub(crate) fn for_each(&self, f: impl FnMut(&'static P)) {
         self.list.lock().iter().copied().for_each(f);

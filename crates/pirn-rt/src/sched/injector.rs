@@ -49,7 +49,7 @@ impl Injector {
     /// Passes all threads that were put aside to `run`, in the order of their posts.
     #[inline]
     pub(crate) fn take_posted(&self, run: impl FnMut(Ready)) {
-        // Relaxed: a look. Whoever posts a thread kicks a carrier afterwards.
+        // Relaxed: a hint. The handler that posts a thread kicks a carrier afterwards.
         if !self.posted.load(Relaxed).is_null() {
             self.take_all_posted(run);
         }
@@ -59,13 +59,13 @@ impl Injector {
     fn take_all_posted(&self, mut run: impl FnMut(Ready)) {
         let mut newest: *const Core = self.posted.swap(ptr::null_mut(), Acquire);
         let mut oldest: *const Core = ptr::null();
-        // SAFETY: whoever takes the stack owns the right to run its threads.
+        // SAFETY: the swap has given us the right to run the threads of the stack.
         while let Some(thread) = unsafe { newest.as_ref() } {
             let next = thread.next.replace(oldest);
             (oldest, newest) = (newest, next);
         }
         while let Some(thread) = NonNull::new(oldest.cast_mut()) {
-            // SAFETY: as above; from `into_raw` in `post`.
+            // SAFETY: the right to run it, from `into_raw` in `post`.
             run(unsafe {
                 oldest = thread.as_ref().next.get();
                 Ready::new(thread)

@@ -16,9 +16,9 @@
 //! | `steal_into`| anyone with a queue  | read the slots; CAS `head → head + n`   |
 //! | growing     | owner                | copy all items; store the new `size`    |
 //!
-//! Only the owner writes `tail` and slots. Everybody takes from the old end, and only by moving
+//! Only the owner writes `tail` and slots. Every carrier takes from the old end, and only by moving
 //! `head`. So a compare-and-swap decides who gets an item, and each queue is FIFO. The scheme is
-//! that of Go's `runq`.
+//! Go's: `runq`.
 //!
 //! - *The owner may read a slot after the CAS*, because only the owner could overwrite it.
 //! - *A stealer must read before its CAS*: once `head` has moved, the owner may reuse the slot.
@@ -40,7 +40,7 @@
 //! edge of `size`).
 //!
 //! Each slot also has a *note*, a word for the owner about the item: see
-//! [`ahead`](LocalQueue::ahead). It is a hint, no part of the protocol, and not modelled.
+//! [`next_but`](LocalQueue::next_but). It is a hint, no part of the protocol, and not modelled.
 //!
 //! A stealer that sleeps between its load and its CAS while exactly 2³² items pass would be
 //! fooled (ABA). At 20 ns per item that is 86 s asleep and then hitting one index in 2³².
@@ -55,7 +55,7 @@ use crate::primitives::{
 
 /// The most items that a stealer takes at once. It reads them before it knows that it gets them.
 const MOST_STOLEN: u32 = 128;
-/// The ratio of a ring's size to that of the one before it.
+/// The ratio of a ring's size to the size of the one before it.
 const GROWTH: u32 = 4;
 
 /// One place in a ring.
@@ -125,9 +125,9 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         }
     }
 
-    /// Adds `item` as the newest, with a `note` for [`ahead`](Self::ahead), or hands it back if the
-    /// queue is full and cannot grow. Returns the number of items, perhaps with some that stealers
-    /// have just taken.
+    /// Adds `item` as the newest, with a `note` for [`next_but`](Self::next_but), or hands it back
+    /// if the queue is full and cannot grow. Returns the number of items, perhaps with some that
+    /// stealers have just taken.
     ///
     /// # Safety
     ///
@@ -189,7 +189,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     /// not to be followed. The owner's alone.
     #[inline]
     #[allow(dead_code)] // the models do without it
-    pub(crate) fn ahead(&self, n: u32) -> Option<(*const T, usize)> {
+    pub(crate) fn next_but(&self, n: u32) -> Option<(*const T, usize)> {
         // Relaxed all: the owner's own last stores, and of `head`, any value.
         let (tail, size) = (self.tail.load(Relaxed), self.size.load(Relaxed));
         let head = self.head.load(Relaxed);
@@ -203,7 +203,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         ))
     }
 
-    /// Goes back to the smallest ring if there are few items: a large one takes turns in much more
+    /// Goes back to the smallest ring if there are few items: a large one passes through much more
     /// of the cache.
     ///
     /// # Safety

@@ -60,8 +60,15 @@ pub(crate) fn prefer_punctuality() {
 
 /// Returns the CPU time that a thread of this process has used; 0 if no thread has this id.
 pub(crate) fn cpu_time(id: u32) -> u64 {
-    // A thread's clock: the complement of its id, "of a thread" (4), "as the scheduler counts" (2).
-    sys::clock(!(id as i32) << 3 | 6)
+    sys::clock(clock_of(id))
+}
+
+/// Returns the kernel's clock of the CPU time of a thread of this process
+/// (`MAKE_THREAD_CPUCLOCK`).
+pub(super) fn clock_of(id: u32) -> libc::clockid_t {
+    const SCHEDULED: i32 = 2;
+    const OF_A_THREAD: i32 = 4;
+    !id.cast_signed() << 3 | OF_A_THREAD | SCHEDULED
 }
 
 /// Returns whether a thread neither runs nor waits for a CPU; also `true` if the kernel does not
@@ -107,7 +114,7 @@ impl StateFile {
         match sys::read_at_start(self.fd, &mut text) {
             Ok(text) if begins_with_number(text, id) => state(text) == Some(b'R'),
             _ => {
-                // The program has closed it, and its number may be that of another file by now.
+                // The program has closed it, and its number may be another file's by now.
                 self.id = 0;
                 !is_blocked(id)
             }

@@ -5,27 +5,28 @@
 //! carrier keeps and gives back with the processor. Only the holder uses the processor's cells: all
 //! functions that do are [`Holder`]'s. Other threads steal from the run queue, and read counters.
 
+use super::carrier::carrier;
 use super::counters::{Counters, Mounts};
 use super::local_queue::{LocalQueue, RingSlot};
+use super::magazines::Magazines;
 use super::os_thread;
+use super::preempt::request::Request;
 use super::ready_queue::Batch;
+use super::runtime::Runtime;
 use super::spare::Spare;
-use super::turn::Turn;
 use crate::continuation::FirstLines;
-use crate::runtime::Runtime;
+use crate::no_suspend::NoSuspend;
 use crate::stack::Slot;
-use crate::stack::cache::SlotCache;
+use crate::stack::pool::SlotCache;
 use crate::stack::shortage::Shortage;
 use crate::sys;
 use crate::time;
-use crate::vthread::identity::Ids;
-use crate::vthread::magazines::Magazines;
-use crate::vthread::{Core, Ready};
+use crate::vthread::{Core, Ready, identity};
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Once per this many switches the carrier looks beyond its own queue: at the injector, due timers,
 /// ready descriptors. Go uses the same number.
@@ -60,7 +61,7 @@ pub struct Processor {
     /// The time at which its holder last looked for events during maintenance.
     looked: Cell<u64>,
     /// The urgent threads that the holder has taken since it last looked for others.
-    pub(super) urgent_in_a_row: Cell<u32>,
+    pub(crate) urgent_in_a_row: Cell<u32>,
     /// The coarse time at which threads last gave way here to others that may have waited for
     /// events, and how often they did.
     gave_way: Cell<(u64, u32)>,
@@ -71,14 +72,98 @@ pub struct Processor {
     /// The kernel's id of the platform thread that holds it, for the monitor; 0 while the processor
     /// is on the idle list.
     pub holder: AtomicU32,
-    /// The turn of the thread that runs on it.
-    pub(crate) turn: Turn,
+    /// The request to the thread that runs on it to give way.
+    pub(crate) request: Request,
+    /// When the monitor first saw the thread that runs on it.
+    observed: Observed,
     /// The state of a processor that is used only while the regular ones are stuck.
     pub spare: Option<Spare>,
     counters: Counters,
     mounts: Mounts,
     /// Whether its holder searches: statistics only.
     searching: AtomicBool,
+}
+
+/// The monitor's last observation of a processor. Only the monitor writes it.
+#[derive(Default)]
+struct Observed {
+    tick: AtomicU32,
+    /// When the monitor first saw this count of switches; 0: no platform thread held the processor.
+    first_seen: AtomicU64,
+}
+
+/// All processors of a runtime.
+pub struct Processors {
+    /// The regular ones, then the spare ones.
+    pub(crate) all: Box<[Processor]>,
+    /// The number of them that have ever been used.
+    used: AtomicUsize,
+    /// One more than the index of the processor that the monitor last found stuck in one thread
+    /// while others wait in its queue; 0: none.
+    stuck: AtomicUsize,
+}
+
+impl Processors {
+    /// Makes `regular` and `spares` processors.
+    ///
+    /// # Safety
+    /// `runtime` is valid before another thread sees the processors, and for ever.
+    pub(crate) unsafe fn new(
+        runtime: NonNull<Runtime>,
+        regular: usize,
+        spares: usize,
+    ) -> Processors {
+        let make = |index| {
+            let spare = (index >= regular).then(Spare::new);
+            // SAFETY: the caller's contract.
+            unsafe { Processor::new(index, runtime, spare) }
+        };
+        Processors {
+            all: (0..regular + spares).map(make).collect(),
+            used: AtomicUsize::new(regular),
+            stuck: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the processors that may have threads: the regular ones, and the spare ones that were
+    /// ever used.
+    #[inline]
+    pub fn used(&self) -> &[Processor] {
+        // Acquire: pairs with the Release in `use_up_to`. A caller that sees a processor's thread
+        // has synchronised with its carrier, which was started or woken after that.
+        &self.all[..self.used.load(Ordering::Acquire)]
+    }
+
+    /// Returns the number of processors that there can ever be.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the number of switches on all processors, which wraps.
+    pub fn switches(&self) -> u32 {
+        let ticks = self.used().iter().map(|p| p.tick.load(Ordering::Relaxed)); // Relaxed: a hint.
+        ticks.fold(0, u32::wrapping_add)
+    }
+
+    /// Makes [`used`](Self::used) include the processor of this index. The monitor's alone.
+    pub(crate) fn use_up_to(&self, index: usize) {
+        self.used.fetch_max(index + 1, Ordering::Release); // Release: see `used`.
+    }
+
+    /// Asks the next carrier that looks for work to relieve this processor, even of a single
+    /// thread.
+    pub(crate) fn report_stuck(&self, index: usize) {
+        self.stuck.store(index + 1, Ordering::Relaxed); // Relaxed: a hint; the kick orders.
+    }
+
+    /// Takes the report of a stuck processor, if there is one.
+    pub(crate) fn take_stuck(&self) -> Option<&Processor> {
+        if self.stuck.load(Ordering::Relaxed) == 0 {
+            return None; // Relaxed: as in `report_stuck`.
+        }
+        let index = self.stuck.swap(0, Ordering::Relaxed).checked_sub(1)?;
+        self.used().get(index)
+    }
 }
 
 /// Returns the slots of a queue of this many threads: unused, and untouched if they are many.
@@ -118,7 +203,8 @@ impl Processor {
             next: Cell::new(None),
             preempted: Cell::new(false),
             holder: AtomicU32::new(0),
-            turn: Turn::new(),
+            request: Request::new(),
+            observed: Observed::default(),
             spare,
             counters: Counters::default(),
             mounts: Mounts::new(),
@@ -133,7 +219,7 @@ impl Processor {
         unsafe { self.runtime.as_ref() }
     }
 
-    /// Returns what has been counted on it. Only its holder adds to it.
+    /// Returns the counts of events on it. Only its holder adds to them.
     #[inline(always)]
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -143,6 +229,91 @@ impl Processor {
     #[inline]
     pub fn is_searching(&self) -> bool {
         self.searching.load(Ordering::Relaxed) // Relaxed: statistics only.
+    }
+
+    /// Looks at the processor. Returns when the running thread was first seen on it; 0 if no
+    /// platform thread holds it. For the monitor.
+    pub(crate) fn observe(&self, now: u64) -> u64 {
+        // Relaxed, all: hints.
+        let (holder, tick) = (
+            self.holder.load(Ordering::Relaxed),
+            self.tick.load(Ordering::Relaxed),
+        );
+        let before = self.observed.first_seen.load(Ordering::Relaxed);
+        let first_seen = match holder {
+            0 => 0,
+            _ if before != 0 && tick == self.observed.tick.load(Ordering::Relaxed) => before,
+            _ => now,
+        };
+        if first_seen != before {
+            self.observed.tick.store(tick, Ordering::Relaxed);
+            self.observed
+                .first_seen
+                .store(first_seen, Ordering::Relaxed);
+        }
+        first_seen
+    }
+
+    /// Returns when the monitor first saw the running thread here; 0 if it has not seen it yet, or
+    /// if no platform thread holds the processor.
+    pub fn first_seen(&self) -> u64 {
+        // Relaxed, all: hints.
+        let is_same =
+            self.tick.load(Ordering::Relaxed) == self.observed.tick.load(Ordering::Relaxed);
+        match is_same && self.holder.load(Ordering::Relaxed) != 0 {
+            true => self.observed.first_seen.load(Ordering::Relaxed),
+            false => 0,
+        }
+    }
+
+    /// Returns the count of switches with which the running thread was first seen.
+    pub(crate) fn observed_tick(&self) -> u32 {
+        self.observed.tick.load(Ordering::Relaxed) // Relaxed: the monitor's own.
+    }
+}
+
+/// The number of ids that a processor takes at once.
+const BLOCK: u64 = 64;
+
+/// A block of ids that a processor has taken, some of which are still unused.
+struct Ids {
+    next: Cell<u64>,
+    end: Cell<u64>,
+}
+
+impl Ids {
+    /// Returns an empty block.
+    #[inline]
+    const fn new() -> Ids {
+        Ids {
+            next: Cell::new(0),
+            end: Cell::new(0),
+        }
+    }
+
+    /// Returns the next id, or the first of another block if this one is used up.
+    #[inline]
+    fn take(&self) -> u64 {
+        let mut id = self.next.get();
+        if id == self.end.get() {
+            id = identity::take_ids(BLOCK);
+            self.end.set(id + BLOCK);
+        }
+        self.next.set(id + 1);
+        id
+    }
+}
+
+/// Returns an id that no other thread or scope of this process has or will have.
+///
+/// Ids stay small enough to read. Processors take them in blocks, because all carriers would
+/// contend for a single counter.
+#[inline]
+pub fn next_id() -> u64 {
+    let section = NoSuspend::new();
+    match carrier(&section).and_then(|carrier| carrier.processor()) {
+        Some(processor) => processor.ids.take(),
+        None => identity::take_ids(1),
     }
 }
 
@@ -169,14 +340,14 @@ impl Acquired {
     }
 
     /// Ends the hold. Returns the processor, which the caller puts on the idle list.
-    pub(super) fn end(self) -> &'static Processor {
+    pub(crate) fn end(self) -> &'static Processor {
         self.0.holder.store(0, Ordering::Relaxed); // Relaxed: a hint for the monitor.
         self.0
     }
 }
 
 /// The use of a processor that the calling platform thread holds. `!Send`; `'a` is the borrow of
-/// the [`Acquired`], or of the carrier that keeps it, and so of the mark that keeps a virtual
+/// the [`Acquired`], or of the carrier that keeps it, and so of the section that keeps a virtual
 /// thread on its carrier.
 #[derive(Clone, Copy)]
 pub struct Holder<'a>(&'static Processor, PhantomData<(&'a (), *const ())>);
@@ -207,15 +378,15 @@ impl<'a> Holder<'a> {
 
     /// Notes that the calling platform thread holds it from now on, which counts as a switch.
     #[inline]
-    pub(super) fn note(self) {
+    pub(crate) fn note(self) {
         self.holder.store(os_thread::id(), Ordering::Relaxed); // Relaxed: a hint for the monitor.
-        self.turn.exempt(false);
+        self.request.exempt(false);
         self.count_look();
     }
 
     /// Notes whether the holder searches.
     #[inline]
-    pub(super) fn set_searching(self, searching: bool) {
+    pub(crate) fn set_searching(self, searching: bool) {
         self.searching.store(searching, Ordering::Relaxed); // Relaxed: statistics only.
     }
 
@@ -232,26 +403,20 @@ impl<'a> Holder<'a> {
         times < MOST_GIVEN_WAY
     }
 
-    /// Returns the processor's own ids.
-    #[inline]
-    pub(crate) fn ids(self) -> &'a Ids {
-        &self.0.ids
-    }
-
     /// Notes that the holder has just put a thread aside.
-    pub(super) fn set_preempted(self) {
+    pub(crate) fn set_preempted(self) {
         self.preempted.set(true);
     }
 
     /// Returns whether the holder has put a thread aside since the last call.
     #[inline]
-    pub(super) fn take_preempted(self) -> bool {
+    pub(crate) fn take_preempted(self) -> bool {
         self.preempted.get() && self.preempted.replace(false)
     }
 
     /// Counts a switch to the carrier's own stack, or a look for work there. Returns the new count.
     #[inline]
-    pub(super) fn count_look(self) -> u32 {
+    pub(crate) fn count_look(self) -> u32 {
         let now = self.count();
         self.account(now);
         now
@@ -298,16 +463,16 @@ impl<'a> Holder<'a> {
     /// tenth more requests with this. To wake 300,000 parked threads: 430 ns each, now 370.
     #[inline(always)]
     fn prefetch(self) {
-        let Some((_, note)) = self.queue.ahead(0) else {
+        let Some((_, note)) = self.queue.next_but(0) else {
             return;
         };
         FirstLines::from_note(note).fetch();
-        if let Some((core, _)) = self.queue.ahead(1) {
+        if let Some((core, _)) = self.queue.next_but(1) {
             Core::fetch(core);
         }
     }
 
-    /// Accounts for the switches before the latest, which is no mount.
+    /// Accounts for the switches before the latest, which is not a mount.
     #[inline]
     fn account(self, now: u32) {
         self.mounts
@@ -317,7 +482,7 @@ impl<'a> Holder<'a> {
     /// Makes the carrier look around when the thread that is about to run leaves: that thread hands
     /// over to no other.
     #[inline]
-    pub(super) fn return_soon(self) {
+    pub(crate) fn return_soon(self) {
         let tick = self.count_look();
         let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
         self.tick.store(last, Ordering::Relaxed); // Relaxed: see `count`.
@@ -325,12 +490,12 @@ impl<'a> Holder<'a> {
     }
 
     /// Puts the next thread back, if it has been taken off the queue already. Necessary before a
-    /// thread from elsewhere is run: when that one leaves, [`next_to_hand_over`] would take another
-    /// off the queue, and this one would be lost.
+    /// thread from another queue is run: when that one leaves, [`next_to_hand_over`] would take
+    /// another off the queue, and this one would be lost.
     ///
     /// [`next_to_hand_over`]: Self::next_to_hand_over
     #[inline]
-    pub(super) fn put_back_next(self) {
+    pub(crate) fn put_back_next(self) {
         if let Some(next) = self.next.take() {
             self.enqueue(next);
         }
@@ -349,7 +514,7 @@ impl<'a> Holder<'a> {
     }
 
     /// Replaces a large queue that is nearly empty by the smallest.
-    pub(super) fn shrink_queue(self) {
+    pub(crate) fn shrink_queue(self) {
         // SAFETY: the holder owns the queue.
         unsafe { self.queue.shrink() };
     }
@@ -432,7 +597,7 @@ impl<'a> Holder<'a> {
     /// Takes a slot of the default class for a reservation that the caller has.
     #[inline]
     pub(crate) fn take_slot(self) -> Slot {
-        self.with_slots(|slots| slots.take(self.runtime()))
+        self.with_slots(|slots| slots.take(&self.runtime().stacks))
     }
 
     /// Moves all cached slots to the pool, which can give their memory back.
@@ -445,8 +610,8 @@ impl<'a> Holder<'a> {
     #[inline]
     pub(crate) fn prepare(self) {
         let stacks = &self.runtime().stacks;
-        if stacks.has_roomy_to_spare() {
-            self.with_slots(|slots| slots.prefer_roomy(stacks));
+        if stacks.has_large_to_spare() {
+            self.with_slots(|slots| slots.prefer_large(stacks));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a
 //! file, or spins until another thread has run. But the kernel can share the cores between
 //! carriers. So when every processor has been stuck in one thread for a while and other threads
-//! wait, the [monitor](super::monitor) adds a processor with a carrier of its own. A computing
+//! wait, the [monitor](super) adds a processor with a carrier of its own. A computing
 //! thread then shares its core with the rest as a platform thread would. When there are more
 //! processors than parallelism plus stuck ones, the monitor lets one go again.
 //!
@@ -15,18 +15,18 @@
 //! | RESTING  | `rest`, once the queue is empty  | `add`: to ACTIVE, and wakes the carrier        |
 //!
 //! Only the monitor calls `add` and `dismiss`; only the carrier calls `rest`. Only the holder puts
-//! threads into a processor's queue, so no thread can be left behind in that of a resting one.
+//! threads into a processor's queue, so no thread can be left behind in the queue of a resting one.
 //! Stacks and reservations go back as well, so that the running processors can use them. Its timers
 //! are in another processor's shard.
 //!
 //! `crates/pirn-model` checks this file: `spare_model.rs`. Each Acquire and each Release, weakened
-//! to Relaxed, is found by one of its models; so is a store in place of the swap in `rest`.
+//! to Relaxed, is found by one of its models.
 
 use crate::primitives::{
     AtomicU32, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::sys;
+use crate::sys::Sleeper;
 use crate::time::Deadline;
 
 const NEW: u32 = 0;
@@ -34,8 +34,11 @@ const ACTIVE: u32 = 1;
 const LEAVING: u32 = 2;
 const RESTING: u32 = 3;
 
-/// The state of a spare processor.
-pub struct Spare(AtomicU32);
+/// A spare processor.
+pub struct Spare {
+    state: AtomicU32,
+    carrier: Sleeper,
+}
 
 /// The number of spare processors that are neither NEW nor RESTING.
 pub struct InUse(AtomicUsize);
@@ -56,24 +59,27 @@ impl InUse {
 impl Spare {
     /// Returns a spare processor in state NEW.
     pub(crate) fn new() -> Spare {
-        Spare(AtomicU32::new(NEW))
+        Spare {
+            state: AtomicU32::new(NEW),
+            carrier: Sleeper::new(),
+        }
     }
 
     /// Returns whether it has a carrier that runs threads.
     pub fn is_in_use(&self) -> bool {
         // Relaxed: the monitor's own addition, or a hint.
-        matches!(self.0.load(Relaxed), ACTIVE | LEAVING)
+        matches!(self.state.load(Relaxed), ACTIVE | LEAVING)
     }
 
     /// Returns whether it is in use, and not about to leave.
     pub(crate) fn is_active(&self) -> bool {
-        self.0.load(Relaxed) == ACTIVE // Relaxed: as above.
+        self.state.load(Relaxed) == ACTIVE // Relaxed: as in `is_in_use`.
     }
 
     /// Returns whether its carrier should rest as soon as it can.
     #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
-        self.0.load(Relaxed) == LEAVING // Relaxed: a hint; nothing is passed on.
+        self.state.load(Relaxed) == LEAVING // Relaxed: a hint; carries no other data.
     }
 
     /// Puts it to work, unless it works already. For a NEW one, `start` must start a carrier, and
@@ -81,20 +87,21 @@ impl Spare {
     /// alone.
     pub(crate) fn add(&self, in_use: &InUse, start: impl FnOnce() -> bool) -> bool {
         // Acquire: pairs with the Release in `rest`: the queue that the carrier has emptied.
-        let state = self.0.load(Acquire);
+        let state = self.state.load(Acquire);
         if state == ACTIVE || state == LEAVING {
             return false;
         }
         in_use.0.fetch_add(1, Relaxed); // Relaxed: see `count`.
-        // Release: pairs with the Acquire in `rest`: the carrier sees what the monitor wrote.
-        self.0.store(ACTIVE, Release);
+        // Release: pairs with the Acquire in `rest`: the carrier sees what the monitor wrote. A
+        // swap, as `wake` requires.
+        self.state.swap(ACTIVE, Release);
         if state == RESTING {
-            sys::futex_wake(&self.0, 1);
+            self.carrier.wake();
             return true;
         }
         let started = start();
         if !started {
-            self.0.store(NEW, Relaxed); // Relaxed: there is no carrier.
+            self.state.store(NEW, Relaxed); // Relaxed: there is no carrier.
             in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
         }
         started
@@ -102,18 +109,20 @@ impl Spare {
 
     /// Makes it rest as soon as its carrier looks for work again. The monitor's alone.
     pub(crate) fn dismiss(&self) {
-        // Relaxed: nothing is passed on. Failure: it may be resting already.
-        let _ = self.0.compare_exchange(ACTIVE, LEAVING, Relaxed, Relaxed);
+        // Relaxed: carries no other data. Failure: it may be resting already.
+        let _ = (self.state).compare_exchange(ACTIVE, LEAVING, Relaxed, Relaxed);
     }
 
     /// Rests until the processor is needed again. Only its carrier calls this, after emptying it.
     pub(crate) fn rest(&self, in_use: &InUse) {
         in_use.0.fetch_sub(1, Relaxed); // Relaxed: see `count`.
         // Release: pairs with the Acquire in `add`. A swap, because `dismiss` may come meanwhile.
-        self.0.swap(RESTING, Release);
+        self.state.swap(RESTING, Release);
         // Acquire: pairs with the Release in `add`.
-        while self.0.load(Acquire) == RESTING {
-            let _ = sys::futex_wait(&self.0, RESTING, Deadline::NEVER);
+        while self.state.load(Acquire) == RESTING {
+            // Relaxed: the load above follows.
+            let is_added = || self.state.load(Relaxed) != RESTING;
+            self.carrier.sleep_unless(Deadline::NEVER, is_added);
         }
     }
 }

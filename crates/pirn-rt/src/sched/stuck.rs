@@ -1,11 +1,12 @@
-//! What the monitor has found about processors that are stuck: for those who explain it, and for
-//! metrics.
+//! What the monitor has found about processors that are stuck: for the reporter and for metrics.
 //!
 //! Time counts as the monitor has seen it: a tick adds at most [`LONGEST_STEP_NS`]. So a process
 //! that was stopped by a signal, or a machine that was suspended, does not look stuck afterwards.
 
-use super::alarm::Alarm;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::sys::Sleeper;
+use crate::time::Deadline;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 /// The most that one tick of the monitor adds to the time for which something is stuck. Ticks are
 /// 1 to 10 ms apart.
@@ -14,23 +15,25 @@ const LONGEST_STEP_NS: u64 = 20_000_000;
 /// The monitor's findings; only it writes them.
 pub struct Stuck {
     /// One per processor.
-    stays: Box<[Stay]>,
+    records: Box<[Record]>,
     /// For how long a spare carrier has been wanted, and none could be added.
     wanting: AtomicU64,
     /// The times from which on the reporter is told of each.
-    report_stay: AtomicU64,
+    report_episode: AtomicU64,
     report_wanting: AtomicU64,
-    /// Something is to be reported.
+    /// A limit has been passed since the reporter last napped.
     news: AtomicBool,
-    pub alarm: Alarm,
+    /// The reporter sleeps, or is about to, until the monitor ticks.
+    resting: AtomicBool,
+    reporter: Sleeper,
 }
 
-/// What is known about one processor: a *stay* is the time for which one thread has kept it stuck.
+/// What is known about one processor. An *episode* is the time for which one thread keeps it stuck.
 #[derive(Default)]
-struct Stay {
+struct Record {
     /// For how long it has lasted; 0: the processor is not stuck.
     ns: AtomicU64,
-    /// The number of stays so far, with this one.
+    /// The number of episodes so far, with this one.
     count: AtomicU32,
     /// The kernel's id of the platform thread that holds the processor.
     holder: AtomicU32,
@@ -40,7 +43,7 @@ struct Stay {
     blocked: AtomicBool,
     /// The CPU time that it has used meanwhile, in nanoseconds.
     cpu: AtomicU64,
-    /// The sum of all stays.
+    /// The sum of all episodes.
     total_ns: AtomicU64,
 }
 
@@ -49,7 +52,7 @@ struct Stay {
 pub struct Episode {
     /// The processor's index.
     pub processor: usize,
-    /// The number of this stay among those on this processor.
+    /// Its number among the episodes on this processor.
     pub number: u32,
     /// For how long the processor has been stuck.
     pub ns: u64,
@@ -64,63 +67,64 @@ pub struct Episode {
     pub cpu: u64,
 }
 
-// All is Relaxed here: each value is one for people to read, or is compared again. What the
-// reporter is woken for it sees by the edge of `alarm`.
+// Relaxed, unless the access says more: statistics only, or compared again. What the reporter is
+// woken for it sees by `news`.
 impl Stuck {
     /// Returns the findings of a runtime with this many processors, of which none is stuck.
     pub(crate) fn new(processors: usize) -> Stuck {
         Stuck {
-            stays: (0..processors).map(|_| Stay::default()).collect(),
+            records: (0..processors).map(|_| Record::default()).collect(),
             wanting: AtomicU64::new(0),
-            report_stay: AtomicU64::new(u64::MAX),
+            report_episode: AtomicU64::new(u64::MAX),
             report_wanting: AtomicU64::new(u64::MAX),
             news: AtomicBool::new(false),
-            alarm: Alarm::new(),
+            resting: AtomicBool::new(false),
+            reporter: Sleeper::new(),
         }
     }
 
-    /// Sets from when on the alarm is raised: when a processor has been stuck, or a spare carrier
+    /// Sets from when on the reporter is woken: when a processor has been stuck, or a spare carrier
     /// been missing, for so long. At first it never is.
-    pub fn report_after(&self, stay_ns: u64, wanting_ns: u64) {
-        self.report_stay.store(stay_ns, Relaxed);
+    pub fn report_after(&self, episode_ns: u64, wanting_ns: u64) {
+        self.report_episode.store(episode_ns, Relaxed);
         self.report_wanting.store(wanting_ns, Relaxed);
     }
 
     /// Notes whether a processor is stuck, and for how long it has stood still, `step` ns after the
     /// last look.
-    pub(super) fn note(&self, episode: Result<Episode, usize>, step: u64) {
+    pub(crate) fn note(&self, episode: Result<Episode, usize>, step: u64) {
         let stuck = match episode {
             Ok(stuck) => stuck,
             Err(index) => {
-                if self.stays[index].ns.load(Relaxed) != 0 {
-                    self.stays[index].ns.store(0, Relaxed);
+                if self.records[index].ns.load(Relaxed) != 0 {
+                    self.records[index].ns.store(0, Relaxed);
                 }
                 return;
             }
         };
-        let stay = &self.stays[stuck.processor];
-        let before = stay.ns.load(Relaxed);
-        let same = before != 0 && stay.tick.load(Relaxed) == stuck.tick;
+        let record = &self.records[stuck.processor];
+        let before = record.ns.load(Relaxed);
+        let same = before != 0 && record.tick.load(Relaxed) == stuck.tick;
         let (base, step) = match same {
             true => (before, step),
             false => (0, stuck.ns),
         };
         let step = step.min(LONGEST_STEP_NS);
         if !same {
-            stay.count.store(stay.count.load(Relaxed) + 1, Relaxed);
-            stay.tick.store(stuck.tick, Relaxed);
-            stay.holder.store(stuck.holder, Relaxed);
+            record.count.store(record.count.load(Relaxed) + 1, Relaxed);
+            record.tick.store(stuck.tick, Relaxed);
+            record.holder.store(stuck.holder, Relaxed);
         }
-        stay.blocked.store(stuck.blocked, Relaxed);
-        stay.cpu.store(stuck.cpu, Relaxed);
-        let total = stay.total_ns.load(Relaxed);
-        stay.total_ns.store(total + step, Relaxed);
-        stay.ns.store(base + step, Relaxed);
-        self.tell_if_passed(base, step, &self.report_stay);
+        record.blocked.store(stuck.blocked, Relaxed);
+        record.cpu.store(stuck.cpu, Relaxed);
+        let total = record.total_ns.load(Relaxed);
+        record.total_ns.store(total + step, Relaxed);
+        record.ns.store(base + step, Relaxed);
+        self.tell_if_passed(base, step, &self.report_episode);
     }
 
     /// Notes whether a spare carrier is wanted and could not be added.
-    pub(super) fn note_wanting(&self, wanting: bool, step: u64) {
+    pub(crate) fn note_wanting(&self, wanting: bool, step: u64) {
         let before = self.wanting.load(Relaxed);
         if !wanting {
             if before != 0 {
@@ -136,17 +140,32 @@ impl Stuck {
     fn tell_if_passed(&self, before: u64, step: u64, limit: &AtomicU64) {
         let limit = limit.load(Relaxed);
         if before < limit && before + step >= limit {
-            self.news.store(true, Relaxed);
+            self.news.swap(true, Release); // Release: pairs with the Acquire in `nap`.
+            self.reporter.wake();
         }
     }
 
-    /// Wakes the reporter if there is anything to report. For the end of a tick.
-    pub(super) fn tell(&self) {
-        if self.news.load(Relaxed) {
-            self.news.store(false, Relaxed);
-            self.alarm.raise();
-        } else {
-            self.alarm.stir();
+    /// Sleeps until the deadline, or until there is something to report. For the reporter.
+    pub fn nap(&self, deadline: Deadline) {
+        let has_news = || self.news.load(Relaxed);
+        self.reporter.sleep_unless(deadline, has_news);
+        // Acquire: pairs with the Release in `tell_if_passed`: what the monitor has noted.
+        self.news.swap(false, Acquire);
+    }
+
+    /// Sleeps until the monitor ticks, which it does not while all is idle. For the reporter.
+    pub fn rest(&self) {
+        self.resting.store(true, Relaxed);
+        let has_ticked = || !self.resting.load(Relaxed);
+        self.reporter.sleep_unless(Deadline::NEVER, has_ticked);
+    }
+
+    /// Wakes the reporter if it rests. For the end of a tick: if this comes too early for a
+    /// reporter that is about to rest, the next tick wakes it.
+    pub(crate) fn end_rest(&self) {
+        if self.resting.load(Relaxed) {
+            self.resting.swap(false, Relaxed);
+            self.reporter.wake();
         }
     }
 
@@ -157,28 +176,31 @@ impl Stuck {
 
     /// Returns what is known about a processor, if it is stuck.
     pub fn episode(&self, processor: usize) -> Option<Episode> {
-        let stay = self.stays.get(processor)?;
-        let ns = stay.ns.load(Relaxed);
+        let record = self.records.get(processor)?;
+        let ns = record.ns.load(Relaxed);
         (ns != 0).then(|| Episode {
             processor,
-            number: stay.count.load(Relaxed),
+            number: record.count.load(Relaxed),
             ns,
-            holder: stay.holder.load(Relaxed),
-            tick: stay.tick.load(Relaxed),
-            blocked: stay.blocked.load(Relaxed),
-            cpu: stay.cpu.load(Relaxed),
+            holder: record.holder.load(Relaxed),
+            tick: record.tick.load(Relaxed),
+            blocked: record.blocked.load(Relaxed),
+            cpu: record.cpu.load(Relaxed),
         })
     }
 
     /// Returns all processors that are stuck.
     pub fn episodes(&self) -> impl Iterator<Item = Episode> + '_ {
-        (0..self.stays.len()).filter_map(|index| self.episode(index))
+        (0..self.records.len()).filter_map(|index| self.episode(index))
     }
 
     /// Returns how often, and for how many nanoseconds in all, a processor has been stuck.
     pub fn totals(&self, processor: usize) -> (u64, u64) {
-        let stay = &self.stays[processor];
-        (stay.count.load(Relaxed).into(), stay.total_ns.load(Relaxed))
+        let record = &self.records[processor];
+        (
+            record.count.load(Relaxed).into(),
+            record.total_ns.load(Relaxed),
+        )
     }
 }
 

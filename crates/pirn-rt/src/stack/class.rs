@@ -16,7 +16,7 @@ pub const LARGEST_STACK: usize = 1 << 30;
 const POWERS: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
 /// The maximum number of other sizes.
 const EXACT: usize = 44;
-/// The classes after the powers of two: those of other sizes, and the two below.
+/// The classes after the powers of two: the other sizes, and the two sizes of the default class.
 const OTHERS: usize = EXACT + 2;
 /// Their pages; 0 while there is no such class.
 static PAGES: [AtomicU32; OTHERS] = [const { AtomicU32::new(0) }; OTHERS];
@@ -29,22 +29,22 @@ impl SizeClass {
     pub(crate) const COUNT: usize = POWERS + OTHERS;
 
     /// The default class, if its slots have two sizes: see [`default`](super::default).
-    pub(crate) const DENSE: SizeClass = SizeClass((POWERS + EXACT) as u8);
+    pub(crate) const SMALL: SizeClass = SizeClass((POWERS + EXACT) as u8);
     /// The larger slots of the default class.
-    pub const ROOMY: SizeClass = SizeClass((POWERS + EXACT + 1) as u8);
+    pub const LARGE: SizeClass = SizeClass((POWERS + EXACT + 1) as u8);
 
-    /// Returns the default class, of stacks of `dense` and, while threads are few, `roomy` bytes.
+    /// Returns the default class, of stacks of `small` and, while threads are few, `large` bytes.
     /// Called at the start, before there are threads.
-    pub fn set_default(dense: usize, roomy: usize) -> SizeClass {
-        let [dense, roomy] = [dense, roomy].map(pages);
-        if roomy <= dense {
-            return SizeClass::for_bytes(dense * PAGE);
+    pub fn set_default(small: usize, large: usize) -> SizeClass {
+        let [small, large] = [small, large].map(pages);
+        if large <= small {
+            return SizeClass::for_bytes(small * PAGE);
         }
-        for (class, pages) in [(SizeClass::DENSE, dense), (SizeClass::ROOMY, roomy)] {
-            // Relaxed: whoever has threads has been told of the start.
+        for (class, pages) in [(SizeClass::SMALL, small), (SizeClass::LARGE, large)] {
+            // Relaxed: a thread that has virtual ones has been told of the start.
             PAGES[class.index() - POWERS].store(pages as u32, Ordering::Relaxed);
         }
-        SizeClass::DENSE
+        SizeClass::SMALL
     }
 
     /// Returns the class with this index.

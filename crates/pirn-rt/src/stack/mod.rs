@@ -1,6 +1,6 @@
 //! Stacks: the memory of a virtual thread's frames, TLS block and TCB.
 //!
-//! One *slot* holds all three. This is a dense slot of the default class, not to scale:
+//! One *slot* holds all three. This is a small slot of the default class, not to scale:
 //!
 //! ```text
 //!  end   +--------------------------------+
@@ -25,33 +25,30 @@
 //! The slot's size is the stack size plus the guard, one page or two, so that it is an odd number
 //! of pages: 65 for 256 KiB, 513 for 2 MiB.
 //!
-//! * [`class`]: the sizes of stacks; [`default`]: the default class, which has two sizes;
-//!   [`depth`]: how deep stacks are used.
+//! * [`class`]: the sizes of stacks; [`depth`]: how deep stacks are used.
 //! * [`region`]: reserving address space and cutting it into slots with guards.
-//! * [`pool`]: reserving, taking and freeing slots; [`cache`]: a processor's own free slots.
-//! * [`supply`]: the slots of a class; [`row`]: those of a region, and which of them to give back
-//!   to the system together.
-//! * [`census`]: how many slots there are, and how much memory they have.
+//! * [`pool`]: reserving, taking and freeing slots, also in a processor's own cache.
+//! * [`slots`]: the slots of a class, of which the default one has two sizes.
+//! * [`free_map`]: the free slots of a region, and which of them to give back to the system
+//!   together.
+//! * [`shortage`]: the memory that is left for stacks. [`stats`]: how many slots there are, and how
+//!   much memory they have.
 
-pub(crate) mod cache;
-pub mod census;
 mod class;
-mod default;
 pub mod depth;
-mod index;
-pub mod memory;
+mod free_map;
 pub(crate) mod pool;
 pub mod region;
-mod row;
-pub(crate) mod shortage;
-mod supply;
+pub mod shortage;
+mod slots;
+pub mod stats;
 
 use crate::glibc::tls;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
-pub use default::ROOMY;
+pub use slots::MOST_LARGE;
 
 /// Bytes of a page. x86-64 has no other base page size.
 pub const PAGE: usize = 4096;
@@ -61,6 +58,11 @@ pub const PAGE: usize = 4096;
 pub struct Slot(pub u32);
 
 impl Slot {
+    /// Returns the slot at `index` of a region.
+    fn new(region: usize, index: usize) -> Slot {
+        Slot((region << region::SLOT_BITS | index) as u32)
+    }
+
     /// Returns the number of its region.
     pub fn region(self) -> usize {
         self.0 as usize >> region::SLOT_BITS
@@ -73,17 +75,17 @@ impl Slot {
 
     /// Returns the lowest address, where the guard starts.
     pub fn base(self) -> usize {
-        region::slot_base(self)
+        region::region(self.region()).address(self.index())
     }
 
     /// Returns the size class of the slot.
     pub(crate) fn class(self) -> SizeClass {
-        region::region_of(self).class
+        region::region(self.region()).class
     }
 
     /// Returns one past the highest address.
     pub fn end(self) -> usize {
-        region::slot_end(self)
+        region::region(self.region()).address(self.index() + 1)
     }
 
     /// Returns the lowest address of the stack, above the guard.
@@ -126,15 +128,15 @@ impl Slot {
         unsafe { place.write(self.tid() + number * Slot::MOST) };
     }
 
-    /// Has nobody find the thread that ends in the slot by its id, as the kernel does.
+    /// Makes the id of the thread that ends in the slot unknown, as the kernel does.
     pub fn forget_tid(self) {
         let place = (self.tp() + tls::template().tid_offset) as *mut u32;
-        // SAFETY: in the TCB of this slot. Relaxed: complete in itself.
+        // SAFETY: in the TCB of this slot. Relaxed: no other data.
         unsafe { AtomicU32::from_ptr(place) }.store(0, Relaxed);
     }
 
-    /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if the id is
-    /// not that of a slot.
+    /// Returns the slot with this [thread id](Self::tid), which may not exist; `None` if no slot
+    /// can have the id.
     pub fn of_tid(tid: u32) -> Option<Slot> {
         let number = tid.checked_sub(Slot::FIRST_TID)?;
         (number / Slot::MOST < Slot::TIDS).then_some(Slot(number % Slot::MOST))

@@ -6,7 +6,6 @@
 //! not support it, or refuses it because the program has locked its memory (`mlockall`), `mprotect`
 //! splits the mapping into two VMAs per slot, and `vm.max_map_count` becomes the limit.
 
-use super::index;
 use super::shortage::Shortage;
 use super::{PAGE, SizeClass, Slot};
 use crate::environment;
@@ -30,24 +29,27 @@ const REGION_BYTES: usize = 1 << 30;
 const ADDRESSES_LEFT: usize = 32 << 20;
 /// `MADV_GUARD_INSTALL`, include/uapi/asm-generic/mman-common.h.
 const MADV_GUARD_INSTALL: i32 = 102;
-/// `MADV_GUARD_REMOVE`, from the same file.
-const MADV_GUARD_REMOVE: i32 = 103;
+/// `MADV_GUARD_REMOVE`, from the same file. The slots need [new guards](install_guards) before they
+/// are used.
+pub(super) const REMOVE_GUARDS: i32 = 103;
 
 /// One reserved range of addresses.
-pub(crate) struct Region {
-    pub(crate) base: usize,
-    pub(crate) class: SizeClass,
+pub(super) struct Region {
+    base: usize,
+    pub(super) class: SizeClass,
     /// The bytes from slot to slot.
-    pub(crate) stride: usize,
+    pub(super) stride: usize,
     /// The number of slots it has room for.
-    pub(crate) capacity: usize,
+    pub(super) capacity: usize,
     /// The index from which on no slot has been used.
     created: AtomicUsize,
     /// The slots that have a guard, one bit for each. Others have no memory.
+    ///
+    /// The pool that has the region changes them, under its lock.
     open: [AtomicU64; MAX_SLOTS / 64],
-    /// For each slot of the class [`ROOMY`](SizeClass::ROOMY) its last [`User`], or 0; empty for
+    /// For each slot of the class [`LARGE`](SizeClass::LARGE) its last [`User`], or 0; empty for
     /// other classes.
-    users: Vec<AtomicUsize>,
+    pub(super) users: Vec<AtomicUsize>,
     /// For each slot, the [number](next_id) of the next thread there.
     next_ids: [AtomicU8; MAX_SLOTS],
 }
@@ -78,35 +80,86 @@ pub const fn tables() -> [*const (); 2] {
     ]
 }
 
-/// Returns the region of a slot.
-pub(crate) fn region_of(slot: Slot) -> &'static Region {
-    // Acquire: pairs with the Release in `reserve`. Regions are never freed.
-    let region = REGIONS[slot.region()].load(Ordering::Acquire);
-    // SAFETY: slot numbers come from `Region::slot` only, after the region was published.
-    unsafe { &*region }
+/// Returns the region with this number, which [`reserve`] or a slot gave.
+#[inline]
+pub(super) fn region(number: usize) -> &'static Region {
+    // Acquire: pairs with the Release in `publish`. SAFETY: such a number is given after the region
+    // was published; regions are never freed.
+    unsafe { &*REGIONS[number].load(Ordering::Acquire) }
 }
 
-/// Returns the lowest address of a slot.
-pub(crate) fn slot_base(slot: Slot) -> usize {
-    let region = region_of(slot);
-    region.base + slot.index() * region.stride
+/// Returns the region with this number, if there is one.
+fn published(number: usize) -> Option<&'static Region> {
+    // Acquire, SAFETY: as in `region`.
+    unsafe { REGIONS.get(number)?.load(Ordering::Acquire).as_ref() }
 }
 
-/// Returns one past the highest address of a slot.
-pub(crate) fn slot_end(slot: Slot) -> usize {
-    let region = region_of(slot);
-    region.base + (slot.index() + 1) * region.stride
+/// Returns all regions, each with its number.
+pub(super) fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
+    // Relaxed: a caller that asks about a slot has learnt of it in an ordered way.
+    let count = REGION_COUNT.load(Ordering::Relaxed);
+    (0..count).filter_map(|number| Some((number, published(number)?)))
+}
+
+impl Region {
+    /// Returns where the slot with this index begins.
+    #[inline]
+    pub(super) fn address(&self, index: usize) -> usize {
+        self.base + index * self.stride
+    }
+
+    /// Returns whether the slot with this index has ever been used, or a later one.
+    fn has_created(&self, index: usize) -> bool {
+        index < self.created.load(Ordering::Relaxed) // Relaxed: as in `regions`.
+    }
+
+    /// Returns whether the slot with this index has a guard.
+    pub(super) fn is_open(&self, index: usize) -> bool {
+        let (word, bit) = self.open_bit(index);
+        word.load(Ordering::Relaxed) & bit != 0 // Relaxed: as in `regions`.
+    }
+
+    /// Notes that a free slot is closed: it needs a [guard](install_guards) before it is used.
+    pub(super) fn note_closed(&self, index: usize) {
+        let (word, bit) = self.open_bit(index);
+        word.fetch_and(!bit, Ordering::Relaxed); // Relaxed: as in `regions`.
+    }
+
+    /// Notes that a slot is complete.
+    fn note_open(&self, index: usize) {
+        let (word, bit) = self.open_bit(index);
+        word.fetch_or(bit, Ordering::Relaxed); // Relaxed, twice: as in `regions`.
+        self.created.fetch_max(index + 1, Ordering::Relaxed);
+    }
+
+    /// Returns the place of a slot in [`open`](Self::open).
+    fn open_bit(&self, index: usize) -> (&AtomicU64, u64) {
+        (&self.open[index / 64], 1 << (index % 64))
+    }
+
+    /// Returns the indices of the slots that have a guard, from `first` on.
+    fn open_from(&self, first: usize) -> impl Iterator<Item = usize> {
+        let words = self.open.iter().enumerate().skip(first / 64);
+        words.flat_map(move |(word, bits)| {
+            let bits = bits.load(Ordering::Relaxed); // Relaxed: as in `regions`.
+            let rests =
+                core::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)));
+            let lowest = rests.take_while(|&bits| bits != 0);
+            let indices = lowest.map(move |bits| word * 64 + bits.trailing_zeros() as usize);
+            indices.skip_while(move |&index| index < first)
+        })
+    }
 }
 
 /// Reserves a region for at most `most` slots of `class`. Returns its number.
-pub(crate) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> {
+pub(super) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> {
     let stride = class.slot_bytes();
     let bytes = valgrind::largest_mapping(REGION_BYTES);
     let mut capacity = (bytes / stride).clamp(1, MAX_SLOTS.min(most));
     loop {
         match map(capacity * stride) {
             Ok(base) => {
-                let users = if class == SizeClass::ROOMY {
+                let users = if class == SizeClass::LARGE {
                     capacity
                 } else {
                     0
@@ -118,8 +171,8 @@ pub(crate) fn reserve(class: SizeClass, most: usize) -> Result<usize, Shortage> 
                     capacity,
                     created: AtomicUsize::new(0),
                     open: [const { AtomicU64::new(0) }; _],
-                    next_ids: [const { AtomicU8::new(0) }; _],
                     users: (0..users).map(|_| AtomicUsize::new(0)).collect(),
+                    next_ids: [const { AtomicU8::new(0) }; _],
                 });
             }
             Err(_) if capacity > 1 => capacity /= 4,
@@ -145,102 +198,70 @@ fn publish(region: Region) -> Result<usize, Shortage> {
     // Relaxed: only a number; the pointer below carries the data.
     let number = REGION_COUNT.fetch_add(1, Ordering::Relaxed);
     if number >= MAX_REGIONS {
-        REGION_COUNT.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above.
+        // Relaxed: only a number; the pointer below carries the data.
+        REGION_COUNT.fetch_sub(1, Ordering::Relaxed);
         return Err(Shortage::Regions);
     }
-    let addresses = region.base..region.base + region.capacity * region.stride;
+    let addresses = region.base..region.address(region.capacity);
     valgrind::reserved(addresses.clone());
-    // Release: pairs with the Acquire in `region_of`.
+    // Release: pairs with the Acquire in `region` and `published`.
     REGIONS[number].store(Box::into_raw(Box::new(region)), Ordering::Release);
-    index::enter(number, addresses);
+    enter(number, addresses);
     Ok(number)
-}
-
-/// Returns the slot at `index` of a region.
-pub(crate) fn slot(region: usize, index: usize) -> Slot {
-    Slot((region << SLOT_BITS | index) as u32)
-}
-
-/// Returns the region with this number.
-pub(crate) fn region(number: usize) -> &'static Region {
-    region_of(slot(number, 0))
-}
-
-/// Returns all regions, each with its number.
-fn regions() -> impl Iterator<Item = (usize, &'static Region)> {
-    // Relaxed: a caller that asks about a slot has learnt of it in an ordered way. Acquire: as in
-    // `region_of`; the number is allocated before the pointer is stored.
-    let count = REGION_COUNT.load(Ordering::Relaxed).min(MAX_REGIONS);
-    // SAFETY: as in `region_of`.
-    let published = |number: usize| unsafe { REGIONS[number].load(Ordering::Acquire).as_ref() };
-    (0..count).filter_map(move |number| Some((number, published(number)?)))
-}
-
-/// Returns all regions.
-pub(super) fn all() -> impl Iterator<Item = &'static Region> {
-    regions().map(|(_, region)| region)
-}
-
-impl Region {
-    /// Returns the bytes of its addresses.
-    pub(super) fn bytes(&self) -> usize {
-        self.capacity * self.stride
-    }
-
-    /// Returns the bytes of the data about it.
-    pub(super) fn data_bytes(&self) -> usize {
-        size_of::<Region>() + self.users.capacity() * size_of::<AtomicUsize>()
-    }
 }
 
 /// Returns the slot that contains an address.
 pub fn slot_at(address: usize) -> Option<Slot> {
-    index::regions_at(address).find_map(|number| {
+    regions_at(address).find_map(|number| {
         let region = region(number);
         let index = address.checked_sub(region.base)? / region.stride;
-        // Relaxed: as in `regions`.
-        (index < region.created.load(Ordering::Relaxed)).then(|| slot(number, index))
+        region.has_created(index).then(|| Slot::new(number, index))
     })
+}
+
+/// Returns whether there is a slot with this number.
+pub fn exists(slot: Slot) -> bool {
+    published(slot.region()).is_some_and(|region| region.has_created(slot.index()))
 }
 
 /// Returns a number below `count` for the next thread in a slot, which the caller has taken: each
 /// in turn.
 pub(super) fn next_id(slot: Slot, count: u8) -> u8 {
-    let next = &region_of(slot).next_ids[slot.index()];
+    let next = &region(slot.region()).next_ids[slot.index()];
     let number = next.load(Ordering::Relaxed); // Relaxed: the slot is passed on in an ordered way.
     next.store((number + 1) % count, Ordering::Relaxed);
     number
 }
 
-/// Returns whether there is a slot with this number.
-pub fn exists(slot: Slot) -> bool {
-    // Relaxed, Acquire: as in `regions`.
-    let regions = REGION_COUNT.load(Ordering::Relaxed).min(MAX_REGIONS);
-    // SAFETY: as in `region_of`.
-    let region = (slot.region() < regions)
-        .then(|| unsafe { REGIONS[slot.region()].load(Ordering::Acquire).as_ref() });
-    region
-        .flatten()
-        .is_some_and(|region| slot.index() < region.created.load(Ordering::Relaxed))
+/// Returns the slots that may be in use, from the one with the number `from` on. There may be
+/// others among them, whose memory has never been written to, but each has a page table.
+fn open_from(from: Slot) -> impl Iterator<Item = Slot> {
+    let regions = regions().filter(move |(number, _)| *number >= from.region());
+    regions.flat_map(move |(number, region)| {
+        let first = match number == from.region() {
+            true => from.index(),
+            false => 0,
+        };
+        let open = region.open_from(first);
+        open.map(move |index| Slot::new(number, index))
+    })
 }
 
-/// Calls `visit` with every slot that may be in use. There may be others among them, whose memory
-/// has never been written to, but none that has no page table.
-pub fn for_each_open(mut visit: impl FnMut(Slot)) {
-    for (number, region) in regions() {
-        for (word, bits) in region.open.iter().enumerate() {
-            let mut bits = bits.load(Ordering::Relaxed); // Relaxed: as in `regions`.
-            while bits != 0 {
-                visit(slot(number, word * 64 + bits.trailing_zeros() as usize));
-                bits &= bits - 1;
-            }
-        }
-    }
+/// Calls `visit` with every slot that may be in use: all [open ones](next_open).
+pub fn for_each_open(visit: impl FnMut(Slot)) {
+    open_from(Slot(0)).for_each(visit);
 }
 
-/// Notes that no slot so far is in use or will be, in the child of a fork that has no runtime yet.
-/// Their addresses stay theirs: the stack of the thread that has forked may be among them.
-pub fn after_fork() {
+/// Returns the slot with the lowest number from `from` on that may be in use. It may not be, with
+/// memory that has never been written to, but it has a page table.
+pub fn next_open(from: u32) -> Option<Slot> {
+    open_from(Slot(from)).next()
+}
+
+/// Notes that the slots so far are not in use and will not be, in the child of a fork that has no
+/// runtime yet. Their addresses stay theirs: the stack of the thread that has forked may be among
+/// them.
+pub(crate) fn after_fork() {
     for (_, region) in regions() {
         for word in &region.open {
             word.store(0, Ordering::Relaxed); // Relaxed: as in `regions`.
@@ -248,57 +269,27 @@ pub fn after_fork() {
     }
 }
 
-/// Returns the open slot with the lowest number that is at least `from`.
-pub fn next_open(from: u32) -> Option<Slot> {
-    let from = Slot(from);
-    let later = regions().filter(|(number, _)| *number >= from.region());
-    later.into_iter().find_map(|(number, region)| {
-        let first = match number == from.region() {
-            true => from.index(),
-            false => 0,
-        };
-        let open = |index: &usize| {
-            let bits = region.open[index / 64].load(Ordering::Relaxed); // Relaxed: as in `regions`.
-            bits & 1 << (index % 64) != 0
-        };
-        let index = (first..region.capacity).find(open);
-        index.map(|index| slot(number, index))
-    })
-}
-
-/// Notes that a free slot is closed: it needs a [guard](install_guards) before it is used.
-pub(super) fn note_closed(slot: Slot) {
-    let (word, bit) = open_bit(slot);
-    word.fetch_and(!bit, Ordering::Relaxed); // Relaxed: as in `regions`.
-}
-
-/// Returns the place of a slot in [`Region::open`].
-fn open_bit(slot: Slot) -> (&'static AtomicU64, u64) {
-    let index = slot.index();
-    (&region_of(slot).open[index / 64], 1 << (index % 64))
-}
-
 /// Returns the slots of `class` that may ever have been used.
 pub(super) fn created(class: SizeClass) -> impl Iterator<Item = Slot> {
     let regions = regions().filter(move |(_, region)| region.class == class);
     regions.flat_map(|(number, region)| {
         let created = region.created.load(Ordering::Relaxed); // Relaxed: as in `regions`.
-        (0..created).map(move |index| slot(number, index))
+        (0..created).map(move |index| Slot::new(number, index))
     })
 }
 
-/// Notes who uses a slot from now on, if anybody is going to [ask](last_user).
+/// Notes which code uses a slot from now on, if [`depth`](super::depth) may [ask](last_user).
 #[inline]
 pub(crate) fn note_user(slot: Slot, user: User) {
-    if let Some(place) = region_of(slot).users.get(slot.index()) {
-        place.store(user as usize, Ordering::Relaxed); // Relaxed: for people to read.
+    if let Some(place) = region(slot.region()).users.get(slot.index()) {
+        place.store(user as usize, Ordering::Relaxed); // Relaxed: statistics only.
     }
 }
 
 /// Returns the name of the code that the last user of a slot ran.
 pub(super) fn last_user(slot: Slot) -> Option<&'static str> {
-    let user = region_of(slot).users.get(slot.index())?;
-    let user = user.load(Ordering::Relaxed); // Relaxed: as above.
+    let user = region(slot.region()).users.get(slot.index())?;
+    let user = user.load(Ordering::Relaxed); // Relaxed: statistics only.
     // SAFETY: 0, or stored by `note_user`.
     let user = unsafe { core::mem::transmute::<usize, Option<User>>(user) };
     user.map(|name| name())
@@ -325,13 +316,20 @@ pub fn find_out() {
     }
 }
 
-/// Makes the guard of each slot inaccessible.
-pub(crate) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
+/// Makes the guard of each slot inaccessible, and the slots open.
+pub(super) fn install_guards(slots: &[Slot]) -> Result<(), Shortage> {
     for batch in slots.chunks(BATCH) {
-        if guards_cost_mappings() || !install_batch(batch) {
+        let guards = batch.iter().map(|slot| slot.base()..slot.bottom());
+        // SAFETY: markers change nothing in memory that no thread may touch. One system call saves
+        // a third of their cost.
+        let done = || unsafe { advise_all(guards, MADV_GUARD_INSTALL) };
+        if guards_cost_mappings() || !done() {
             batch.iter().try_for_each(|&slot| install_guard(slot))?;
         }
-        batch.iter().for_each(|&slot| count_created(slot));
+        for slot in batch {
+            valgrind::created(slot.frames().end..slot.end());
+            region(slot.region()).note_open(slot.index());
+        }
     }
     Ok(())
 }
@@ -343,24 +341,17 @@ fn install_guard(slot: Slot) -> Result<(), Shortage> {
         // SAFETY: the slot's own guard.
         match unsafe { call!(libc::SYS_madvise, start, len, MADV_GUARD_INSTALL) } {
             // There are no markers in locked memory.
-            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed), // As above.
+            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed), // Relaxed: a hint.
             result => return result.map(drop).map_err(Shortage::Guards),
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the slot's own guard.
     let result = unsafe { call!(libc::SYS_mprotect, start, len, libc::PROT_NONE) };
     result.map(drop).map_err(Shortage::Mappings)
 }
 
 /// The maximum number of slots per system call.
-pub(crate) const BATCH: usize = 64;
-
-/// Installs markers with one system call, which saves a third of their cost.
-fn install_batch(slots: &[Slot]) -> bool {
-    let guards = slots.iter().map(|slot| slot.base()..slot.bottom());
-    // SAFETY: markers change nothing in memory that nobody may touch.
-    unsafe { advise_all(guards, MADV_GUARD_INSTALL) }
-}
+pub(super) const BATCH: usize = 64;
 
 /// Advises the kernel on at most [`BATCH`] ranges of slots with one system call, which Linux 6.14
 /// allows a process for itself. Returns whether all was done.
@@ -399,57 +390,106 @@ unsafe fn advise_all(ranges: impl Iterator<Item = Range<usize>>, advice: libc::c
 /// `PIDFD_SELF_THREAD_GROUP`, include/uapi/linux/pidfd.h: Linux 6.14.
 const SELF: isize = -10001;
 
-/// Records that a slot is complete.
-fn count_created(slot: Slot) {
-    valgrind::created(slot.frames().end..slot.end());
-    let (word, bit) = open_bit(slot);
-    word.fetch_or(bit, Ordering::Relaxed); // Relaxed: as in `regions`.
-    region_of(slot)
-        .created
-        .fetch_max(slot.index() + 1, Ordering::Relaxed); // Relaxed: as in `regions`.
-}
-
-/// Removes the guard markers in parts of free slots, at most [`BATCH`] of them. Their slots need
-/// [new ones](install_guards) before they are used.
-///
-/// # Safety
-/// The slots are free, and the caller's alone.
-pub(super) unsafe fn remove_guards(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    // SAFETY: the caller's contract.
-    unsafe { advise(ranges, MADV_GUARD_REMOVE) };
-}
-
-/// Asks the kernel to write the memory of parts of at most [`BATCH`] slots to swap, from where it
-/// comes back when it is touched.
-pub(crate) fn page_out(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    // SAFETY: the memory keeps what it holds, whoever owns it.
-    unsafe { advise(ranges, libc::MADV_PAGEOUT) };
-}
-
-/// Returns the memory of parts of at most [`BATCH`] free slots to the system; they read as zero
-/// afterwards.
-///
-/// # Safety
-/// The slots are free, and the caller's alone.
-pub(super) unsafe fn give_back(ranges: impl Iterator<Item = Range<usize>> + Clone) {
-    // SAFETY: the caller's contract.
-    unsafe { advise(ranges, libc::MADV_DONTNEED) };
-}
-
-/// Advises the kernel on parts of slots.
+/// Advises the kernel on parts of at most [`BATCH`] free slots: [`REMOVE_GUARDS`], or
+/// `MADV_DONTNEED`, after which they read as zero.
 ///
 /// Uses one system call if possible, because each call interrupts the other cores to flush the
 /// pages from their TLBs (batched since Linux 6.16).
 ///
 /// # Safety
-/// As for [`advise_all`].
-unsafe fn advise(ranges: impl Iterator<Item = Range<usize>> + Clone, advice: libc::c_int) {
+/// The slots are free, and the caller's alone.
+pub(super) unsafe fn advise(
+    ranges: impl Iterator<Item = Range<usize>> + Clone,
+    advice: libc::c_int,
+) {
     // SAFETY: the caller's contract.
     if unsafe { advise_all(ranges.clone(), advice) } {
         return;
     }
     for range in ranges {
-        // SAFETY: as above.
+        // SAFETY: the caller's contract.
         let _ = unsafe { call!(libc::SYS_madvise, range.start, range.len(), advice) };
+    }
+}
+
+// From an address to the regions that it may be in, in one step. Regions lie where the kernel puts
+// them, in no order. The address space is divided into parts of 1 GiB; each part has a list of the
+// regions that overlap it, mostly one or two. No entry is ever taken out, as regions are never
+// freed.
+//
+//   address >> 30      0      1    ...   n     n+1   ...  2^17 - 1
+//                   +------+------+----+------+------+----+------+
+//   LISTS           |      |      |    |  |   |  |   |    |      |
+//                   +------+------+----+--|---+--|---+----+------+
+//                                       entry   entry -> entry -> null
+//                                     region 7  region 8  region 7
+
+/// log2 of the bytes of a part: of the size of a region.
+const PART_BITS: u32 = 30;
+/// User space of x86-64 has addresses of 47 bits; `mmap` gives no others unless asked to.
+const PARTS: usize = 1 << (47 - PART_BITS);
+
+struct RegionEntry {
+    region: usize,
+    next: *const RegionEntry,
+}
+
+/// 1 MiB of addresses, of which the pages with regions in them are ever touched.
+static LISTS: [AtomicPtr<RegionEntry>; PARTS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; PARTS];
+
+/// Notes which addresses the region with this number has. Once per region.
+fn enter(region: usize, addresses: Range<usize>) {
+    for list in &LISTS[addresses.start >> PART_BITS..=(addresses.end - 1) >> PART_BITS] {
+        let entry = Box::into_raw(Box::new(RegionEntry {
+            region,
+            next: core::ptr::null(),
+        }));
+        // Relaxed: only a guess, which the exchange below corrects.
+        let mut first = list.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the entry is ours until it is in the list.
+            unsafe { (*entry).next = first };
+            // Release: pairs with the Acquire in `regions_at`. Relaxed on failure: a guess again.
+            match list.compare_exchange_weak(first, entry, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+    }
+}
+
+/// Returns the numbers of the regions that overlap the part of the address space with `address`.
+fn regions_at(address: usize) -> impl Iterator<Item = usize> {
+    let list = LISTS.get(address >> PART_BITS);
+    // Acquire: pairs with the Release in `enter`, which wrote the entry and all behind it.
+    let mut next = list.map_or(core::ptr::null(), |list| {
+        list.load(Ordering::Acquire).cast_const()
+    });
+    core::iter::from_fn(move || {
+        // SAFETY: entries are never freed nor changed once they are in a list.
+        let entry = unsafe { next.as_ref() }?;
+        next = entry.next;
+        Some(entry.region)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_found_at_each_of_its_parts_and_nowhere_else() {
+        const GIB: usize = 1 << PART_BITS;
+        // Low addresses, which the kernel gives out last: no region of a running runtime is there.
+        let base = 64 * GIB;
+        let found = |address| regions_at(address).collect::<Vec<_>>();
+        enter(70_001, base + GIB - 4096..base + 2 * GIB + 1);
+        enter(70_002, base + GIB..base + GIB + 4096);
+        assert_eq!(found(base + GIB - 1), [70_001]);
+        assert_eq!(found(base + GIB), [70_002, 70_001]);
+        assert_eq!(found(base + 2 * GIB), [70_001]);
+        assert!(found(base + 3 * GIB).is_empty());
+        assert!(found(usize::MAX).is_empty(), "beyond user space");
     }
 }

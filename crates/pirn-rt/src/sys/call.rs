@@ -57,7 +57,7 @@ pub fn set_errno(e: Errno) {
 /// Returns `errno` of the running thread.
 #[inline]
 pub fn errno() -> i32 {
-    // SAFETY: as above.
+    // SAFETY: always points to the running thread's errno.
     unsafe { *libc::__errno_location() }
 }
 
@@ -71,15 +71,4 @@ pub fn to_c(result: SysResult) -> isize {
             -1
         }
     }
-}
-
-/// Returns whether the calling platform thread is the first of the process.
-pub fn is_first_thread() -> bool {
-    os_thread_id() == std::process::id()
-}
-
-/// Returns the kernel's id of the calling platform thread. libc's function is interposed.
-pub fn os_thread_id() -> u32 {
-    // SAFETY: no arguments.
-    unsafe { call!(libc::SYS_gettid) }.unwrap_or(0) as u32
 }

@@ -4,43 +4,32 @@
 //! program those names are its own. Everything here goes to the kernel directly, or to libc
 //! functions that are never interposed and never block.
 //!
-//! * [`call`](mod@call): making a system call, and its result. [`file`], [`memory`], [`poll`],
-//!   [`futex`]: the calls that several parts of the runtime make.
-//! * [`user`]: reading the program's memory as the kernel does.
-//! * [`signal`]: signals of platform threads.
-//! * [`pause`]: yielding and napping. [`membarrier`]: barriers in other threads. [`report`]:
-//!   messages, and ending the process.
+//! * [`call`](mod@call): making a system call, and its result.
+//! * [`files`], [`memory`], [`threads`]: the calls that several parts of the runtime make.
+//! * [`sleeper`]: sleeping until others have work.
+//! * [`report`]: messages, and ending the process.
 
 pub mod call;
-mod file;
-mod futex;
-mod membarrier;
+mod files;
 mod memory;
-mod pause;
-mod poll;
 mod report;
-mod signal;
-mod text;
-mod user;
+mod sleeper;
+mod threads;
 
 pub use crate::time::{clock, nanos, now, timespec};
-pub use call::{
-    Errno, SysResult, call, check, errno, is_first_thread, os_thread_id, set_errno, to_c,
-    uninterrupted,
+pub use call::{Errno, SysResult, call, check, errno, set_errno, to_c, uninterrupted};
+pub use files::{
+    close_file, events_now, is_file, is_plain_tcp, open_file, poll_for, poll_now, poll_until,
+    read_at_start, read_file, socket_option, status_flags,
 };
-pub use file::{
-    close_file, is_file, is_plain_tcp, open_file, read_at_start, read_file, socket_option,
-    status_flags,
+pub use memory::{
+    barrier_in_every_thread, fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32,
+    fetch_u64, map, store_timespec, store_u64,
 };
-pub use futex::{futex_wait, futex_wake, futex_wake_at};
-pub use membarrier::barrier_in_every_thread;
-pub use memory::map;
-pub use pause::{back_off, nap, os_yield};
-pub use poll::{events_now, poll_for, poll_now, poll_until};
+pub(crate) use report::FixedText;
 pub use report::{complain, fatal};
-pub use signal::{SignalInfo, block_only, blocked_signals, send_signal, unblock_signal};
-pub(crate) use text::FixedText;
-pub use user::{
-    fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32, fetch_u64, store_timespec,
-    store_u64,
+pub use sleeper::Sleeper;
+pub use threads::{
+    SignalInfo, back_off, block_only, blocked_signals, futex_wait, futex_wake, futex_wake_at,
+    is_first_thread, nap, os_thread_id, os_yield, send_signal, unblock_signal,
 };

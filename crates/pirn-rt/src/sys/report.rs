@@ -1,6 +1,7 @@
-//! Messages to standard error, and ending the process.
+//! Messages to standard error, text that is made without allocating, and ending the process.
 
 use super::call;
+use core::fmt;
 
 /// Writes a message to standard error without buffering, locking or allocating.
 pub fn complain(parts: &[&str]) {
@@ -18,4 +19,39 @@ pub fn fatal(parts: &[&str]) -> ! {
     complain(&["\n"]);
     // SAFETY: abort is always allowed.
     unsafe { libc::abort() }
+}
+
+/// A fixed buffer to format into. What does not fit is left out.
+pub(crate) struct FixedText {
+    bytes: [u8; 1024],
+    len: usize,
+}
+
+impl FixedText {
+    /// Returns an empty text.
+    pub(crate) fn new() -> FixedText {
+        FixedText {
+            bytes: [0; 1024],
+            len: 0,
+        }
+    }
+
+    /// Returns the text.
+    pub(crate) fn as_str(&self) -> &str {
+        let bytes = &self.bytes[..self.len];
+        match core::str::from_utf8(bytes) {
+            Ok(text) => text,
+            // A letter was cut off.
+            Err(e) => core::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Write for FixedText {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let take = s.len().min(self.bytes.len() - self.len);
+        self.bytes[self.len..self.len + take].copy_from_slice(&s.as_bytes()[..take]);
+        self.len += take;
+        Ok(())
+    }
 }

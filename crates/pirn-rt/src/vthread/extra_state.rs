@@ -12,11 +12,10 @@
 //!   A leaves, none goes on  A's TLS block  <- GS, rights <-  the carrier's
 //! ```
 //!
-//! A thread that has not left a carrier since then has those that the caller of the first call had
-//! before it. So has a new thread; natively it would begin with its creator's. A thread that runs
-//! others itself, by a `Scheduler`, finds those of its carrier after that.
+//! A thread that has not left a carrier since then has the values that the caller of the first call
+//! had before it. So has a new thread; natively it would begin with its creator's. A thread that
+//! runs others itself, by a `Scheduler`, finds its carrier's values after that.
 
-use super::mount::Carrier;
 use super::record::Core;
 use crate::arch::Extra;
 use crate::glibc::tls;
@@ -25,13 +24,13 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    /// Those of a thread that is not mounted, also of a platform thread while it carries; `None`:
-    /// the [first] ones.
+    /// The values of a thread that is not mounted, also of a platform thread while it carries;
+    /// `None`: the [first] ones.
     static OWN: Cell<Option<Extra>> = const { Cell::new(None) };
 }
 
-/// Those that the caller of the first call had. All relaxed: two callers at once have the same, and
-/// a thread that sees another's changes has the switches after them do so as well.
+/// The values that the caller of the first call had. All relaxed: two callers at once have the
+/// same, and a thread that sees another's changes has the switches after them do so as well.
 static FIRST_GS: AtomicU64 = AtomicU64::new(0);
 static FIRST_RIGHTS: AtomicU32 = AtomicU32::new(0);
 
@@ -53,11 +52,11 @@ fn first() -> Extra {
     }
 }
 
-/// Keeps those of the thread that leaves, and loads those of the one that goes on; `None`: the
-/// carrier's own code. The running code is still that of the first.
-pub(super) fn switch(carrier: &Carrier, leaving: Option<&Core>, next: Option<&Core>) {
+/// Keeps the values of the thread that leaves, and loads the values of the one that goes on;
+/// `None`: the carrier's own code, with the thread pointer `native_tp`. The first still runs.
+pub(crate) fn switch(native_tp: usize, leaving: Option<&Core>, next: Option<&Core>) {
     let place = |thread: Option<&Core>| match thread {
-        None => Some(carrier.native_tp()),
+        None => Some(native_tp),
         Some(thread) => thread.slot().map(|slot| slot.tp()),
     };
     if let Some(tp) = place(leaving) {
@@ -65,7 +64,7 @@ pub(super) fn switch(carrier: &Carrier, leaving: Option<&Core>, next: Option<&Co
         unsafe { (*tls::place_of(&OWN, tp)).set(Some(Extra::read())) };
     }
     let new = place(next).and_then(|tp| {
-        // SAFETY: the next thread is this carrier's to run, so nobody else uses its block.
+        // SAFETY: the next thread is this carrier's to run, so no other thread uses its block.
         unsafe { (*tls::place_of(&OWN, tp)).get() }
     });
     // SAFETY: the runtime uses neither until the switch, which follows.

@@ -1,14 +1,11 @@
 //! The four handles of a virtual thread: the right to run it, the right to wake it, the thread
 //! itself, and counted references.
 
-use super::mount::give_way;
 use super::record::Core;
-use super::recorded;
-use crate::mark::{self, Raised};
-use crate::recorder;
-use crate::sched::{self, Holder};
+use crate::no_suspend::{self, NoSuspend};
+use core::cell::Cell;
 use core::ops::Deref;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{Ordering, fence};
 
 /// The right, and the duty, to run a virtual thread until it parks. One exists for each thread that
@@ -18,7 +15,7 @@ use core::sync::atomic::{Ordering, fence};
 /// [handshake](super::state::Handshake); queues, timers and schedulers pass it on; mounting
 /// consumes it. While it exists the thread is alive and off its stack, and only the owner of the
 /// right touches its record.
-#[must_use = "a thread that nobody runs never goes on"]
+#[must_use = "a thread that no carrier runs never goes on"]
 pub struct Ready(NonNull<Core>);
 
 // SAFETY: a virtual thread can be mounted on any platform thread.
@@ -62,80 +59,47 @@ pub trait Dispatch: Send + Sync {
 /// Lists of wakes pass it on; waking consumes it. While it exists, the thread is parked or on its
 /// way there, and so alive.
 ///
-/// The [mark](crate::mark) is up from before the claim until the thread has been woken. Otherwise
-/// the owner of the right could be made to run a signal's handler in between, which may park, or
-/// never come back: the claimed thread neither runs nor waits meanwhile, so that no signal, and no
-/// other waker, gets at it.
-#[must_use = "the thread has been claimed: nobody else will wake it"]
-pub struct Claimed(NonNull<Core>, #[allow(dead_code)] Raised);
+/// The caller is in a [section](crate::no_suspend) from before the claim until the thread has been
+/// woken. Otherwise the owner of the right could be made to run a signal's handler in between,
+/// which may park, or never come back: the claimed thread neither runs nor waits meanwhile, so that
+/// no signal, and no other waker, gets at it.
+#[must_use = "the thread has been claimed: no other thread will wake it"]
+pub struct Claimed(NonNull<Core>, NoSuspend);
 
 impl Claimed {
-    /// Makes the only right to wake `thread`. The mark has been raised before the claim.
+    /// Makes the only right to wake `thread`. The section has begun before the claim.
     ///
     /// # Safety
     /// The thread is parked or on its way there, and the caller has just claimed this episode: it
     /// has decided the wait, or the permit has given it the duty to wake the thread.
     #[inline(always)]
-    pub unsafe fn new(thread: NonNull<Core>, mark: Raised) -> Claimed {
-        Claimed(thread, mark)
+    pub unsafe fn new(thread: NonNull<Core>, section: NoSuspend) -> Claimed {
+        Claimed(thread, section)
     }
 
     /// Returns whether the thread has been overtaken for so long that it gets its turn now.
     #[inline(always)]
     pub(crate) fn is_due(&self) -> bool {
-        // SAFETY: as in `wake`.
-        unsafe { self.0.as_ref() }.awaits.is_due()
+        self.core().wait_info.is_due()
     }
 
-    /// Wakes the thread, which goes on a run queue as soon as it is off its stack.
-    #[inline]
-    pub fn wake(self) {
+    /// Returns the thread's record.
+    #[inline(always)]
+    pub(crate) fn core(&self) -> &Core {
         // SAFETY: it waits for this very wake, by the contract of `new`, so it is alive.
-        let core = unsafe { self.0.as_ref() };
-        if recorder::is_on() {
-            recorded::woken(core);
-        }
-        core.continuation.order_before();
-        if core.handshake.wake() {
-            // SAFETY: the handshake gave us the duty to enqueue it.
-            sched::make_runnable(unsafe { Ready::new(self.0) });
-        }
+        unsafe { self.0.as_ref() }
     }
 
-    /// Wakes the thread, and lets it run in place of the running one, which goes to the back of its
-    /// queue; a platform thread naps. Only wakes it if the running thread must not be preempted
-    /// just now, or if `may`, which gets the processor, returns false.
-    #[cold]
-    pub(crate) fn wake_in_place(self, may: impl FnOnce(Option<Holder<'_>>) -> bool) {
-        if !mark::is_up_only_by(&self.1) {
-            return self.wake();
-        }
-        let processor = super::carrier(&self.1).and_then(|carrier| carrier.processor());
-        // SAFETY: as in `wake`.
-        let core = unsafe { self.0.as_ref() };
-        if !may(processor) {
-            core.awaits.begin_anew();
-            return self.wake();
-        }
-        core.awaits.hand_over();
-        let processor = processor.filter(|processor| core.is_queued_in(processor.runtime()));
-        match processor.zip(super::current()) {
-            Some((processor, running)) => {
-                if recorder::is_on() {
-                    recorded::woken(core);
-                }
-                core.continuation.order_before();
-                if core.handshake.wake() {
-                    // SAFETY: the handshake gave us the right to run it.
-                    sched::run_in_place(processor, running, unsafe { Ready::new(self.0) });
-                }
-            }
-            // This is a platform thread, or one of the two has a scheduler of the program's.
-            None => {
-                self.wake();
-                give_way();
-            }
-        }
+    /// Gives the right up: the thread's record, and the section.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> (NonNull<Core>, NoSuspend) {
+        (self.0, self.1)
+    }
+
+    /// Returns the section.
+    #[inline(always)]
+    pub(crate) fn section(&self) -> &NoSuspend {
+        &self.1
     }
 }
 
@@ -174,12 +138,50 @@ impl Deref for Current {
     }
 }
 
+thread_local! {
+    /// The virtual thread that this TLS block belongs to. It is in each virtual thread's own block,
+    /// so it never changes between the first and the last instruction of a thread.
+    static CURRENT: Cell<*const Core> = const { Cell::new(ptr::null()) };
+}
+
+/// Returns the running virtual thread, or `None` on a platform thread.
+#[inline(always)]
+pub fn current() -> Option<Current> {
+    let core = NonNull::new(CURRENT.get().cast_mut())?;
+    // SAFETY: noted by this very thread, in its own TLS block.
+    Some(unsafe { Current::new(core) })
+}
+
+/// Returns the running virtual thread, if it may be parked just now: it is in no section
+/// ([`no_suspend`]).
+#[inline(always)]
+pub fn parkable() -> Option<Current> {
+    current().filter(|_| !no_suspend::is_on())
+}
+
+/// Records which virtual thread the running TLS block belongs to, as the first action of each.
+///
+/// # Safety
+/// `thread` is null, or the running thread's record, which stays until the thread's end.
+#[inline]
+pub(crate) unsafe fn set_current(thread: *const Core) {
+    CURRENT.set(thread);
+}
+
+/// Makes the running virtual thread a platform thread from now on, for all callers of [`current`]:
+/// for the child of a `fork`, where there is no carrier to go back to.
+#[inline]
+pub fn become_platform_thread() {
+    // SAFETY: null.
+    unsafe { set_current(ptr::null()) };
+}
+
 /// A counted reference to a virtual thread.
 pub struct ThreadRef(NonNull<Core>);
 
 // SAFETY: `Core` is Sync, and the last reference may be dropped anywhere.
 unsafe impl Send for ThreadRef {}
-// SAFETY: as above.
+// SAFETY: `Core` is Sync, and the last reference may be dropped anywhere.
 unsafe impl Sync for ThreadRef {}
 
 impl ThreadRef {
@@ -188,7 +190,7 @@ impl ThreadRef {
     /// # Safety
     /// The caller owns that reference.
     #[inline]
-    pub(super) unsafe fn from_new(core: NonNull<Core>) -> ThreadRef {
+    pub(crate) unsafe fn from_new(core: NonNull<Core>) -> ThreadRef {
         ThreadRef(core)
     }
 
@@ -243,7 +245,7 @@ impl Drop for ThreadRef {
         if last || self.references.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: the last reference.
-            unsafe { self.vtable().free(self.0) };
+            unsafe { (self.vtable().free)(self.0) };
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Starting the runtime's own platform threads: carriers, the monitor, the pool, the door, …
+//! Starting the runtime's own platform threads: carriers, the monitor, the pool, the server, …
 //!
 //! They are not made by `std::thread`, which registers a destructor on each thread that it makes,
 //! and on the one that makes it. For that, glibc takes the dynamic linker's lock. A thread that
 //! loads a library has it while the library's constructors run: one of these that waited for a
 //! virtual thread would wait for ever, because no carrier could begin.
 
-use crate::glibc::symbols;
+use crate::glibc::symbols::find;
 use crate::panic;
 use crate::stack::PAGE;
 use crate::sys::call;
@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::SeqCst;
 use std::io;
 
 /// The stack of a helper that runs more than the runtime's own code: what `std` gives to a thread.
-pub const ROOMY: usize = 2 << 20;
+pub const HELPER_STACK: usize = 2 << 20;
 
 /// The kernel's limit for a name, with the zero at its end.
 const NAME: usize = 16;
@@ -37,8 +37,7 @@ pub fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
 }
 
 /// Forgets the parent's, in the child of a fork that has no runtime yet.
-#[inline]
-pub fn after_fork() {
+pub(crate) fn after_fork() {
     RUNNING.store(0, SeqCst);
 }
 
@@ -50,8 +49,8 @@ struct Task<F> {
 
 type Run = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Starts a platform thread with a stack of `stack` bytes, which nobody joins. If `f` panics, the
-/// thread ends, and the program goes on without it.
+/// Starts a platform thread with a stack of `stack` bytes, which no thread joins. If `f` panics,
+/// the thread ends, and the program goes on without it.
 ///
 /// # Errors
 /// The system refuses another thread.
@@ -102,7 +101,7 @@ unsafe fn create(stack: usize, run: Run, task: *mut c_void) -> c_int {
 /// The attributes are initialised.
 unsafe fn least_stack(attributes: *const libc::pthread_attr_t) -> usize {
     type LeastStack = unsafe extern "C" fn(*const libc::pthread_attr_t) -> usize;
-    match symbols::find(c"__pthread_get_minstack") {
+    match find!(c"__pthread_get_minstack") {
         // SAFETY: glibc's function with this signature, which std uses for the same purpose.
         Ok(found) => unsafe { core::mem::transmute::<*mut c_void, LeastStack>(found)(attributes) },
         Err(_) => libc::PTHREAD_STACK_MIN,

@@ -3,62 +3,15 @@
 use super::record::Core;
 use super::wait_word::WaitWord;
 use crate::glibc::tls;
-use crate::mark::Raised;
-use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The number of ids that a processor takes at once.
-const BLOCK: u64 = 64;
-
-/// A block of ids that a processor has taken, some of which are still unused.
-pub(crate) struct Ids {
-    next: Cell<u64>,
-    end: Cell<u64>,
-}
-
-impl Ids {
-    /// Returns an empty block.
-    #[inline]
-    pub(crate) const fn new() -> Ids {
-        Ids {
-            next: Cell::new(0),
-            end: Cell::new(0),
-        }
-    }
-
-    /// Returns the next id, or the first of another block if this one is used up.
-    #[inline]
-    fn take(&self) -> u64 {
-        let mut id = self.next.get();
-        if id == self.end.get() {
-            id = take_block(BLOCK);
-            self.end.set(id + BLOCK);
-        }
-        self.next.set(id + 1);
-        id
-    }
-}
-
-/// Returns the first of `count` ids that are reserved for the caller.
-fn take_block(count: u64) -> u64 {
+/// Returns the first of `count` ids that no other thread or scope of this process has or will have.
+pub(crate) fn take_ids(count: u64) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // Relaxed: only uniqueness matters.
     NEXT.fetch_add(count, Ordering::Relaxed)
-}
-
-/// Returns an id that no other thread or scope of this process has or will have.
-///
-/// Ids stay small enough to read. Processors take them in blocks, because all carriers would
-/// contend for a single counter.
-#[inline]
-pub fn next_id() -> u64 {
-    let mark = Raised::new();
-    match super::carrier(&mark).and_then(|carrier| carrier.processor()) {
-        Some(processor) => processor.ids().take(),
-        None => take_block(1),
-    }
 }
 
 /// The bytes of a name that are kept.
@@ -77,12 +30,6 @@ impl Label {
     #[inline]
     pub fn of(core: &Core) -> Label {
         core.with_name(|name| Label::new(core.id(), name))
-    }
-
-    /// Returns the label of a platform thread.
-    #[inline]
-    pub fn of_platform(platform: &Platform) -> Label {
-        Label::new(platform.id, platform.thread.name())
     }
 
     pub fn new(id: u64, name: Option<&str>) -> Label {
@@ -163,7 +110,7 @@ pub unsafe fn set_c_name(thread: usize, name: &[u8; C_NAME]) {
 }
 
 impl Core {
-    /// Calls `f` with the thread's name for people: that of its builder, or else C's.
+    /// Calls `f` with the thread's name for people: its builder's, or else C's.
     pub fn with_name<R>(&self, f: impl FnOnce(Option<&str>) -> R) -> R {
         if self.name().is_some() {
             return f(self.name());
@@ -213,7 +160,7 @@ impl Platform {
     fn of_this_thread() -> Platform {
         Platform {
             thread: std::thread::current(),
-            id: next_id(),
+            id: take_ids(1),
             wait: WaitWord::idle(),
         }
     }

@@ -20,7 +20,7 @@
 //! (by libc itself, or through `dlsym`).
 
 use super::current;
-use crate::glibc::symbols::{field_offset, real};
+use crate::glibc::symbols::{field_offset, find as find_symbol, real};
 use crate::glibc::tls;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -260,8 +260,8 @@ fn clean_tail() {
     // SAFETY: our own TCB, in which nothing is needed any more. Except for its first entry, the
     // first-level table of keys holds what `pthread_setspecific` has allocated (`nptl/descr.h`).
     unsafe {
-        if let Ok(table) = field_offset(c"_thread_db_pthread_specific") {
-            let table = (tp + table) as *const *mut c_void;
+        if let Ok(table) = find_symbol!(c"_thread_db_pthread_specific") {
+            let table = (tp + field_offset(table)) as *const *mut c_void;
             (1..FIRST_LEVEL).for_each(|i| libc::free(table.add(i).read()));
         }
         ((tp + tls::HEAD) as *mut u8).write_bytes(0, tail);

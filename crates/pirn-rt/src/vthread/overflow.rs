@@ -11,7 +11,7 @@
 use super::current;
 use super::record::Core;
 use crate::arch;
-use crate::stack::{PAGE, ROOMY, SizeClass};
+use crate::stack::{MOST_LARGE, PAGE, SizeClass};
 use crate::sys::{self, FixedText, call};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -118,12 +118,12 @@ fn report(thread: &Core, class: SizeClass) -> ! {
         thread.name().unwrap_or("<unnamed>"),
         class.stack_bytes() / 1024,
     );
-    if class == SizeClass::DENSE {
+    if class == SizeClass::SMALL {
         let _ = writeln!(
             text,
             "(it was not among the first {} threads alive, which have {} KiB each)",
-            ROOMY,
-            SizeClass::ROOMY.stack_bytes() / 1024,
+            MOST_LARGE,
+            SizeClass::LARGE.stack_bytes() / 1024,
         );
     }
     sys::complain(&[text.as_str()]);

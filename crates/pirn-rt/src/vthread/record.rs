@@ -1,29 +1,92 @@
 //! The record of a virtual thread.
 //!
-//! One [allocation](super::body) holds everything: the [`Core`], which does not depend on types,
-//! and the body, which does. [Counted references](super::ThreadRef) keep it alive: that of the join
-//! handle, one per `Thread`, and one that belongs to the thread itself and is released at its end.
+//! One [allocation](crate::sched::body) holds everything: the [`Core`], which does not depend on
+//! types, and the body, which does. [Counted references](super::ThreadRef) keep it alive: the
+//! join handle has one, each `Thread` one, and the thread itself one, which is released at its end.
 
 use super::Dispatch;
-use super::awaited::Awaits;
-use super::body::{VTable, write_fields};
-use super::identity;
 use super::signals::Signals;
-use super::state::AtMount;
 use super::state::Handshake;
 use super::state::JoinCell;
+use super::state::MountFlags;
 use super::state::ParkPermit;
+use super::wait_reason::WaitInfo;
 use super::wait_word::WaitWord;
 use crate::arch::{self, FloatControls};
 use crate::continuation::Continuation;
-use crate::runtime::Runtime;
 use crate::stack::{SizeClass, Slot};
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::panic::Location;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
+
+/// Writes a value in its final place, field by field: `write_fields!(unsafe place => Type { … })`.
+///
+/// Threads are spawned so often that it is measurable to make a record elsewhere and copy it. A
+/// missing field is a compile error.
+///
+/// # Safety
+/// `place` is valid for writes.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! write_fields {
+    (unsafe $place:ident => $name:ident { $($field:ident: $value:expr,)* }) => {{
+        // SAFETY: the contract of the macro.
+        unsafe { $((&raw mut (*$place).$field).write($value);)* }
+        let _never_called = || {
+            // SAFETY: by the contract; and by then all fields are written.
+            let $name { $($field: _),* } = unsafe { &*$place };
+        };
+    }};
+}
+
+/// The functions of a [body](crate::sched::body::Body) whose type has been erased.
+pub(crate) struct VTable {
+    /// See [`run`](crate::sched::body::Body::run).
+    pub(crate) run: unsafe fn(NonNull<Core>),
+    /// See [`abandon`](crate::sched::body::Body::abandon).
+    pub(crate) abandon: unsafe fn(NonNull<Core>),
+    /// See [`drop_result`](crate::sched::body::Body::drop_result).
+    pub(crate) drop_result: unsafe fn(NonNull<Core>),
+    /// See [`ended`](crate::sched::body::Body::ended).
+    pub(crate) ended: unsafe fn(NonNull<Core>),
+    /// See [`code`](crate::sched::body::Body::code).
+    pub(crate) code: fn() -> &'static str,
+    /// Frees the allocation.
+    pub(crate) free: unsafe fn(NonNull<Core>),
+    /// The offset of the body in the allocation.
+    pub(crate) body: usize,
+}
+
+/// The address of a runtime, which only the scheduler follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Home(*const ());
+
+impl Home {
+    /// Set in the home of a thread that has its own scheduler.
+    const ELSEWHERE: usize = 1;
+
+    /// # Safety
+    /// `R` is the scheduler's type of runtimes.
+    #[inline(always)]
+    pub(crate) unsafe fn new<R>(runtime: &'static R) -> Home {
+        const { assert!(align_of::<R>() > Home::ELSEWHERE) };
+        Home(ptr::from_ref(runtime).cast())
+    }
+
+    /// Returns the runtime.
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    #[inline(always)]
+    pub(crate) unsafe fn runtime<R>(self) -> &'static R {
+        let runtime = self.0.map_addr(|home| home & !Home::ELSEWHERE);
+        // SAFETY: `new` got a `'static` reference to one of these, by the caller's contract.
+        unsafe { &*runtime.cast() }
+    }
+}
 
 /// The part of a virtual thread that does not depend on its closure.
 #[repr(C)]
@@ -38,29 +101,31 @@ pub struct Core {
     /// Its interruptible waits, and whether it has been interrupted.
     pub wait: WaitWord,
     /// What the next mount has to do besides. In the cache line that each mount reads.
-    pub at_mount: AtMount,
+    pub mount_flags: MountFlags,
     /// The link of the queue that owns it while it waits to run.
     pub(crate) next: Cell<*const Core>,
     /// Stack, registers, TLS block. Its first words beside the link: who takes threads off such a
     /// queue reads both, and nothing else.
     pub continuation: Continuation,
-    /// The carrier on which it is mounted. Valid only while mounted, for itself and its carrier.
-    pub(crate) carrier: Cell<*const super::Carrier>,
-    /// Its activity, for people to read: a [`Phase`], and above it the carrier's number.
-    phase: AtomicU32,
+    /// The address of the carrier on which it is mounted, which only the scheduler follows. Valid
+    /// only while mounted, for itself and its carrier.
+    pub(crate) carrier: Cell<*const ()>,
+    /// The number of the carrier on which it is mounted, plus 1; 0: it is not mounted. For
+    /// observers; a sender of signals also learns from it which carrier to interrupt.
+    mounted_on: AtomicU32,
     /// How often it has been mounted, modulo 2^32. Only its carrier writes it.
     mounts: AtomicU32,
     /// The runtime that it belongs to; the lowest bit is set if it has its own scheduler.
-    home: *const Runtime,
+    home: Home,
     /// What it waits for.
-    pub awaits: Awaits,
+    pub wait_info: WaitInfo,
     // All above is read or written at each switch, what is below is not: with a hundred thousand
     // threads, the cache lines between here and the end are left alone.
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
     /// The floating point controls of its creator, with which it begins.
-    pub(super) floats: FloatControls,
+    pub(crate) floats: FloatControls,
     /// Whether its handle is gone, so that the result is not wanted.
     pub(super) detached: AtomicBool,
     /// Whether it has ended, and the waiter for that.
@@ -70,7 +135,7 @@ pub struct Core {
     name: Option<Box<str>>,
     id: u64,
     /// The stamp of its last wake, while the recorder is on, until it runs; else 0.
-    pub(super) woken: AtomicU64,
+    pub(crate) woken: AtomicU64,
     place: Place,
     /// The id of the scope that it is a member of; 0: none.
     scope: AtomicU64,
@@ -78,10 +143,10 @@ pub struct Core {
     pub signals: Signals,
 }
 
-/// A thread's activity. `Debug` and dumps show it; no decision depends on it.
+/// What a thread does, as its words say at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Phase {
+pub enum State {
+    /// It has not been mounted yet.
     New,
     Runnable,
     Running,
@@ -122,7 +187,7 @@ pub type Place = &'static Location<'static>;
 
 /// The attributes that the builder decides.
 pub struct Attributes {
-    pub runtime: &'static Runtime,
+    pub home: Home,
     pub name: Option<Box<str>>,
     pub class: SizeClass,
     pub scheduler: Option<Arc<dyn Dispatch>>,
@@ -132,26 +197,27 @@ pub struct Attributes {
 // SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
 // the owner of the right to run it; the handshake passes them on.
 unsafe impl Sync for Core {}
-// SAFETY: as above.
+// SAFETY: the cells are touched by one thread at a time: the mounted thread itself, its carrier, or
+// the owner of the right to run it; the handshake passes them on.
 unsafe impl Send for Core {}
 
 /// Where readers outside of the process find what.
 pub const LAYOUT: [(&str, usize); 13] = {
     let continuation = offset_of!(Core, continuation);
     let [sp, tp] = Continuation::OFFSETS;
-    let awaits = offset_of!(Core, awaits);
-    let [what, until] = Awaits::OFFSETS;
+    let wait_info = offset_of!(Core, wait_info);
+    let [what, until] = WaitInfo::OFFSETS;
     [
         ("thread.id", offset_of!(Core, id)),
         ("thread.name", offset_of!(Core, name)),
-        ("thread.phase", offset_of!(Core, phase)),
+        ("thread.mounted_on", offset_of!(Core, mounted_on)),
         ("thread.handshake", offset_of!(Core, handshake)),
         ("thread.sp", continuation + sp),
         ("thread.tp", continuation + tp),
         ("thread.home", offset_of!(Core, home)),
         ("thread.mounts", offset_of!(Core, mounts)),
-        ("thread.awaits", awaits + what),
-        ("thread.until", awaits + until),
+        ("thread.awaits", wait_info + what),
+        ("thread.until", wait_info + until),
         ("thread.place", offset_of!(Core, place)),
         ("thread.scope", offset_of!(Core, scope)),
         ("thread.bytes", size_of::<Core>()),
@@ -175,7 +241,12 @@ impl Core {
     /// # Safety
     /// `place` is valid for writes.
     #[inline]
-    pub(super) unsafe fn write(place: *mut Core, attributes: Attributes, vtable: &'static VTable) {
+    pub(crate) unsafe fn write(
+        place: *mut Core,
+        id: u64,
+        attributes: Attributes,
+        vtable: &'static VTable,
+    ) {
         // Unsafe: the caller's contract.
         write_fields!(unsafe place => Core {
             references: AtomicUsize::new(2),
@@ -183,21 +254,21 @@ impl Core {
             handshake: Handshake::new(),
             permit: ParkPermit::new(),
             wait: WaitWord::idle(),
-            at_mount: AtMount::new(),
+            mount_flags: MountFlags::new(),
             continuation: Continuation::new(),
             carrier: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
             join: JoinCell::new(),
             home: {
-                let elsewhere = usize::from(attributes.scheduler.is_some());
-                ptr::from_ref(attributes.runtime).map_addr(|home| home | elsewhere)
+                let elsewhere = usize::from(attributes.scheduler.is_some()) * Home::ELSEWHERE;
+                Home(attributes.home.0.map_addr(|home| home | elsewhere))
             },
             scheduler: attributes.scheduler,
             name: attributes.name,
-            id: identity::next_id(),
-            phase: AtomicU32::new(Phase::New as u32),
+            id: id,
+            mounted_on: AtomicU32::new(0),
             mounts: AtomicU32::new(0),
-            awaits: Awaits::new(),
+            wait_info: WaitInfo::new(),
             woken: AtomicU64::new(0),
             used: Cell::new(Used::default()),
             class: attributes.class,
@@ -239,17 +310,16 @@ impl Core {
         self.scheduler.as_ref()
     }
 
-    /// Returns the runtime that it belongs to.
-    #[inline]
-    pub fn runtime(&self) -> &'static Runtime {
-        // SAFETY: `write` got a `'static` reference, and a runtime's address is even.
-        unsafe { &*self.home.map_addr(|home| home & !1) }
+    /// Returns where the runtime is that it belongs to.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> Home {
+        self.home
     }
 
-    /// Returns whether it waits in the queues of `runtime` when it is runnable.
+    /// Returns whether it waits in the queues of the runtime at `home` when it is runnable.
     #[inline(always)]
-    pub(crate) fn is_queued_in(&self, runtime: &Runtime) -> bool {
-        ptr::eq(self.home, runtime)
+    pub(crate) fn is_queued_in(&self, home: Home) -> bool {
+        self.home == home
     }
 
     #[inline]
@@ -257,52 +327,40 @@ impl Core {
         self.vtable
     }
 
-    /// Returns its activity.
-    #[inline]
-    pub fn phase(&self) -> Phase {
-        // Relaxed: for people to read.
-        match self.phase.load(Ordering::Relaxed) & 0xff {
-            0 => Phase::New,
-            1 => Phase::Runnable,
-            2 => Phase::Running,
-            3 => Phase::Waiting,
-            _ => Phase::Terminated,
+    /// Returns what the thread does. A statistic: it may have changed meanwhile.
+    pub fn state(&self) -> State {
+        if self.has_ended() {
+            return State::Terminated;
+        }
+        match self.carrier_number() {
+            Some(_) => State::Running,
+            None if self.handshake.is_parked() => State::Waiting,
+            None if self.mounts() == 0 => State::New,
+            None => State::Runnable,
         }
     }
 
-    #[inline]
-    pub(crate) fn set_phase(&self, phase: Phase) {
-        // Release: pairs with the Acquire in `is_runnable`: the thread is off its stack.
-        self.phase.store(phase as u32, Ordering::Release);
-    }
-
-    /// Returns whether the thread is runnable, and so off its stack. A caller that has
-    /// [held](AtMount::hold) it before may then read that.
+    /// Returns whether the thread is off its stack. A caller that has [held](MountFlags::hold) the
+    /// thread before may then read that stack.
     #[cfg(feature = "dump")]
     #[inline]
-    pub fn is_runnable(&self) -> bool {
-        // Acquire: pairs with the Release in `set_phase`.
-        self.phase.load(Ordering::Acquire) == Phase::Runnable as u32
+    pub fn is_off_stack(&self) -> bool {
+        // Acquire: pairs with the Release in `set_unmounted`.
+        self.mounted_on.load(Ordering::Acquire) == 0
     }
 
-    /// Marks the thread, if it waits, until it runs again. Returns whether it has been marked
-    /// before and has not run since.
-    #[inline]
-    pub fn mark_waiting(&self) -> bool {
-        const MARK: u32 = 1 << 8;
-        let (waiting, order) = (Phase::Waiting as u32, Ordering::Relaxed);
-        // Relaxed: whether it is paged out depends on this, but nothing that it does.
-        let marked = self
-            .phase
-            .compare_exchange(waiting, waiting | MARK, order, order);
-        marked == Err(waiting | MARK)
+    /// Records that the thread is off its stack. Called by the carrier that it has left, unless the
+    /// thread has ended.
+    #[inline(always)]
+    pub(crate) fn set_unmounted(&self) {
+        // Release: publishes the saved context to `is_off_stack`.
+        self.mounted_on.store(0, Ordering::Release);
     }
 
     /// Records that it is mounted on the carrier with this number, which calls this.
-    #[inline]
-    pub(crate) fn set_running(&self, carrier: u32) {
-        let value = Phase::Running as u32 | carrier << 8;
-        self.phase.store(value, Ordering::Relaxed); // Relaxed: as above.
+    #[inline(always)]
+    pub(crate) fn set_mounted_on(&self, carrier: u32) {
+        self.mounted_on.store(carrier + 1, Ordering::Relaxed); // Relaxed: see `MountFlags`.
         // Relaxed, and no read-modify-write: only the carrier that mounts it writes it.
         let mounts = self.mounts.load(Ordering::Relaxed).wrapping_add(1);
         self.mounts.store(mounts, Ordering::Relaxed);
@@ -311,7 +369,7 @@ impl Core {
     /// Returns how often it has been mounted, modulo 2^32.
     #[inline]
     pub fn mounts(&self) -> u32 {
-        self.mounts.load(Ordering::Relaxed) // Relaxed: for people to read.
+        self.mounts.load(Ordering::Relaxed) // Relaxed: statistics only.
     }
 
     /// Returns where it was spawned.
@@ -323,19 +381,20 @@ impl Core {
     /// Returns the id of the scope that it is a member of; 0: none.
     #[inline]
     pub fn scope(&self) -> u64 {
-        self.scope.load(Ordering::Relaxed) // Relaxed: complete in itself.
+        self.scope.load(Ordering::Relaxed) // Relaxed: no other data.
     }
 
     /// Records the scope that it is a member of, before it runs.
     #[inline]
     pub fn set_scope(&self, scope: u64) {
-        self.scope.store(scope, Ordering::Relaxed); // Relaxed: as above.
+        self.scope.store(scope, Ordering::Relaxed); // Relaxed: no other data.
     }
 
     /// Returns the number of the carrier on which it is mounted, or was a moment ago.
     #[inline]
     pub fn carrier_number(&self) -> Option<u32> {
-        let value = self.phase.load(Ordering::Relaxed); // Relaxed: as above.
-        (value & 0xff == Phase::Running as u32).then_some(value >> 8)
+        // Relaxed: statistics only. The word of an ended thread keeps its last carrier.
+        let number = self.mounted_on.load(Ordering::Relaxed).checked_sub(1);
+        number.filter(|_| !self.has_ended())
     }
 }

@@ -14,7 +14,7 @@
 //! All four are sequentially consistent: one of the two finds what the other has done.
 
 use super::{Core, current};
-use crate::mark;
+use crate::no_suspend;
 use crate::sys;
 use core::cell::Cell;
 use core::ptr;
@@ -58,7 +58,7 @@ pub const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32)
 pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
 
 impl Signals {
-    /// Returns those of a thread that is made by the running one.
+    /// Returns the signals of a thread that the running one makes.
     #[inline(always)]
     pub(crate) fn inherited() -> Signals {
         Signals {
@@ -97,7 +97,7 @@ impl Signals {
 const IS_KNOWN: u64 = bit(libc::SIGKILL);
 
 thread_local! {
-    /// On a platform thread: the mask that the kernel has, once somebody has asked for it.
+    /// On a platform thread: the mask that the kernel has, once a thread has asked for it.
     static KNOWN: Cell<u64> = const { Cell::new(0) };
     /// On a thread of the pool: the virtual thread whose call it makes.
     static CALLER: Cell<*const Core> = const { Cell::new(ptr::null()) };
@@ -109,7 +109,7 @@ pub fn mask() -> u64 {
     match current() {
         Some(thread) => thread.signals.mask.load(SeqCst),
         None => match KNOWN.get() {
-            known if known & IS_KNOWN != 0 && !mark::in_handler() => known & !IS_KNOWN,
+            known if known & IS_KNOWN != 0 && !no_suspend::in_handler() => known & !IS_KNOWN,
             _ => learn(),
         },
     }
@@ -118,8 +118,8 @@ pub fn mask() -> u64 {
 /// Asks the kernel for the mask of the running platform thread.
 #[cold]
 fn learn() -> u64 {
-    let mask = mark::blocked_signals();
-    if !mark::in_handler() {
+    let mask = no_suspend::blocked_signals();
+    if !no_suspend::in_handler() {
         KNOWN.set(mask | IS_KNOWN);
     }
     mask

@@ -12,16 +12,17 @@
 //! |---|---|---|---|---|
 //! | [`Handshake`] | off its stack, and woken? | `woken_early`, `resumed` | `parked`, after the switch | the waker; a dump, around reading a parked stack |
 //! | [`ParkPermit`] | may `park` return? | `begin_park`, `end_park` | | `unpark`; its timer; an interrupter |
-//! | [`WaitWord`](super::wait_word::WaitWord) | how does the wait end? interrupted? summoned? | `begin`, `take`, `answer` | | the one that decides the wait; an interrupter; a sender of signals |
-//! | [`AtMount`] | what must the next mount do? | | `take`, at the mount | the waker, to time it; a dump, around reading a runnable stack |
-//! | [`JoinCell`] | ended? who waits for that? | `finish` | | the owner of the handle |
+//! | [`WaitWord`](super::wait_word::WaitWord) | how does the wait end? interrupted? safe point requested? | `begin`, `take`, `take_request` | | the one that decides the wait; an interrupter; a sender of signals |
+//! | [`MountFlags`] | what must the next mount do? | | `take`, at the mount | the waker, to time it; a dump, around reading a runnable stack |
+//! | [`JoinCell`] | ended? which thread waits for it? | `finish` | | the owner of the handle |
 //! | [`TableEntry`] | which record is in this slot? | | `enter` at the first mount, `leave` at the end | a reader, while it looks |
-//! | phase, in [`Core`](super::Core) | what does it do? | `Terminated` | `Running` at the mount; `Waiting`, `Runnable` after the switch | `Runnable`: the waker |
+//! | `mounted_on`, in [`Core`](super::Core) | on which carrier is it? | | the number at the mount; 0 after the switch | |
 //!
 //! A waker first claims the wait (`WaitWord`) or the permit, which makes it the only one, and then
-//! wakes by the handshake, which says whether the waker or the carrier enqueues the thread. The
-//! phase is a description, but for one reader: a dump that holds a runnable thread asks it whether
-//! the thread is off its stack (see [`AtMount`]).
+//! wakes by the handshake, which says whether the waker or the carrier enqueues the thread. Only
+//! observers read `mounted_on`: what a thread does ([`State`](super::record::State)) follows from
+//! it, the handshake and the join cell, and a dump that holds a thread learns from it whether the
+//! thread is off its stack (see [`MountFlags`]).
 
 use crate::primitives::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::primitives::{AtomicPtr, AtomicU32};
@@ -36,22 +37,22 @@ use core::ptr::{self, NonNull};
 /// two events enqueues it.
 ///
 /// ```text
-///   RUNNING   mounted, or on the way to being parked: its context is not saved
-///   PARKED    off its stack, context saved, not woken
-///   WALKED    parked, and somebody reads its stack
-///   RUNNABLE  woken
+///   RUNNING    mounted, or on the way to being parked: its context is not saved
+///   PARKED     off its stack, context saved, not woken
+///   INSPECTED  parked, and a reader reads its stack
+///   RUNNABLE   woken
 ///
-///   from       to         by             which means
-///   RUNNING    PARKED     parked         the thread is off its stack; the waker enqueues it
-///   PARKED     RUNNABLE   wake           the waker came second: it enqueues the thread
-///   RUNNING    RUNNABLE   wake           the waker came first
-///   RUNNABLE   RUNNABLE   parked         ... and whoever calls `parked` enqueues the thread
-///   RUNNABLE   RUNNING    woken_early    ... or the thread never left its stack
-///   RUNNABLE   RUNNING    resumed        the thread runs again
-///   PARKED     WALKED     begin_walk     the walker may read the stack
-///   WALKED     PARKED     end_walk       nobody came meanwhile
-///   WALKED     RUNNABLE   wake           the waker came meanwhile
-///   RUNNABLE   RUNNABLE   end_walk       ... and the walker enqueues the thread
+///   from       to         by                which means
+///   RUNNING    PARKED     parked            the thread is off its stack; the waker enqueues it
+///   PARKED     RUNNABLE   wake              the waker came second: it enqueues the thread
+///   RUNNING    RUNNABLE   wake              the waker came first
+///   RUNNABLE   RUNNABLE   parked            ... and the caller of `parked` enqueues the thread
+///   RUNNABLE   RUNNING    woken_early       ... or the thread never left its stack
+///   RUNNABLE   RUNNING    resumed           the thread runs again
+///   PARKED     INSPECTED  begin_inspection  the reader may read the stack
+///   INSPECTED  PARKED     end_inspection    no waker came meanwhile
+///   INSPECTED  RUNNABLE   wake              the waker came meanwhile
+///   RUNNABLE   RUNNABLE   end_inspection    ... and the reader enqueues the thread
 /// ```
 ///
 /// There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure that,
@@ -71,7 +72,7 @@ impl Handshake {
     const RUNNING: u32 = 0;
     const PARKED: u32 = 1;
     const RUNNABLE: u32 = 2;
-    const WALKED: u32 = 3;
+    const INSPECTED: u32 = 3;
 
     /// Returns the handshake of a running thread.
     #[inline]
@@ -112,45 +113,55 @@ impl Handshake {
         parked.is_ok()
     }
 
-    /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack, and
-    /// nobody read that: then the caller must enqueue it.
+    /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack, and no
+    /// reader was at it: then the caller must enqueue it.
     ///
     /// After `false` the caller must not touch the thread: it may be running, or gone.
     #[must_use = "`true` is the duty to enqueue the thread"]
     #[inline]
     pub(crate) fn wake(&self) -> bool {
-        // Acquire: pairs with the Release in `parked`, for the saved context, and in `end_walk`,
-        // for the reads of the stack. Release: pairs with the Acquire in `parked`, `woken_early`
-        // and `end_walk`, for what the caller did before.
+        // Acquire: pairs with the Release in `parked`, for the saved context, and in
+        // `end_inspection`, for the reads of the stack. Release: pairs with the Acquire in
+        // `parked`, `woken_early` and `end_inspection`, for what the caller did before.
         let before = self.state.swap(Handshake::RUNNABLE, AcqRel);
         debug_assert_ne!(before, Handshake::RUNNABLE, "a thread woken twice");
         before == Handshake::PARKED
     }
 
-    /// `PARKED → WALKED`. Returns whether the thread is parked: then it stays so, and its stack may
-    /// be read, until [`end_walk`](Self::end_walk), which must follow.
-    #[must_use = "`true` is the duty to call `end_walk`"]
+    /// Returns whether the thread waits off its stack. A statistic: it may have been woken since.
     #[inline]
-    pub(crate) fn begin_walk(&self) -> bool {
+    pub(crate) fn is_parked(&self) -> bool {
+        // Relaxed: statistics only.
+        matches!(
+            self.state.load(Relaxed),
+            Handshake::PARKED | Handshake::INSPECTED
+        )
+    }
+
+    /// `PARKED → INSPECTED`. Returns whether the thread is parked: then it stays so, and its stack
+    /// may be read, until [`end_inspection`](Self::end_inspection), which must follow.
+    #[must_use = "`true` is the duty to call `end_inspection`"]
+    #[inline]
+    pub(crate) fn begin_inspection(&self) -> bool {
         // Acquire: pairs with the Release in `parked`, for the saved context. Relaxed on failure:
         // nothing is concluded.
         self.state
-            .compare_exchange(Handshake::PARKED, Handshake::WALKED, Acquire, Relaxed)
+            .compare_exchange(Handshake::PARKED, Handshake::INSPECTED, Acquire, Relaxed)
             .is_ok()
     }
 
-    /// `WALKED → PARKED`. Returns `false` if the thread was woken meanwhile: then the caller must
-    /// enqueue it.
+    /// `INSPECTED → PARKED`. Returns `false` if the thread was woken meanwhile: then the caller
+    /// must enqueue it.
     ///
     /// After `true` the caller must not touch the thread's stack.
     #[must_use = "`false` is the duty to enqueue the thread"]
     #[inline]
-    pub(crate) fn end_walk(&self) -> bool {
+    pub(crate) fn end_inspection(&self) -> bool {
         // Release: pairs with the Acquire in `wake`, for our reads of the stack. Acquire on
         // failure: pairs with the Release in `wake`, for what the waker did before.
         let parked =
             self.state
-                .compare_exchange(Handshake::WALKED, Handshake::PARKED, Release, Acquire);
+                .compare_exchange(Handshake::INSPECTED, Handshake::PARKED, Release, Acquire);
         parked.is_ok()
     }
 
@@ -274,7 +285,7 @@ impl ParkPermit {
     pub(crate) fn expire(&self) -> bool {
         // Acquire: pairs with the Release in `begin_park`, for what the thread prepared. No
         // Release: there is no permit, and the wake-up itself orders the caller before the thread.
-        // Relaxed on failure: another thread performs the wake-up, or there is none.
+        // Relaxed on failure: another thread performs the wake-up, or no thread waits.
         self.state
             .compare_exchange(ParkPermit::PARKED, ParkPermit::EMPTY, Acquire, Relaxed)
             .is_ok()
@@ -301,8 +312,8 @@ const UNIT: u32 = 7;
 /// What the next mount of a thread has to do besides mounting it.
 ///
 /// Nearly always nothing, and a mount looks at this word in any case, because a new thread needs a
-/// stack. So timing some threads ([`latency`](crate::sched::latency)) costs the others nothing, and
-/// nor does holding a thread that is runnable, to read its stack.
+/// stack. So neither timing some threads ([`counters`](crate::sched::counters)) nor holding a
+/// runnable one, to read its stack, costs the others anything.
 ///
 /// ```text
 ///   31                              1   0
@@ -317,10 +328,10 @@ const UNIT: u32 = 7;
 ///
 /// ```text
 ///   a dump                                          a carrier that mounts it
-///   L1  NOTHING or a time -> ASKED    ask           M1  phase = Running
+///   L1  NOTHING or a time -> ASKED    ask           M1  mounted_on = its number
 ///   L2  a full barrier in each running thread           (the compiler keeps the order)
 ///   L3  ASKED -> HELD                 hold          M2  is the word NOTHING?
-///   L4  phase = Runnable: reads the stack           M3    ASKED -> NOTHING, and goes on
+///   L4  mounted_on = 0: reads the stack             M3    ASKED -> NOTHING, and goes on
 ///   L5  HELD -> NOTHING               release             HELD: waits until that is over
 /// ```
 ///
@@ -329,13 +340,13 @@ const UNIT: u32 = 7;
 /// stack again. `sys::membarrier` is the barrier. The models do not know that one, and have fences
 /// for L2 and between M1 and M2.
 #[derive(Debug)]
-pub struct AtMount(AtomicU32);
+pub struct MountFlags(AtomicU32);
 
 /// What a mount has to do besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Duty(u32);
+pub(crate) struct MountWork(u32);
 
-impl AtMount {
+impl MountFlags {
     const NOTHING: u32 = 0;
     const STACK: u32 = 1;
     const ASKED: u32 = 3;
@@ -343,8 +354,8 @@ impl AtMount {
 
     /// Returns the word of a new thread, which needs a stack.
     #[inline]
-    pub(crate) fn new() -> AtMount {
-        AtMount(AtomicU32::new(AtMount::STACK))
+    pub(crate) fn new() -> MountFlags {
+        MountFlags(AtomicU32::new(MountFlags::STACK))
     }
 
     /// Returns whether there is nothing to do. Called by the carrier that mounts the thread, after
@@ -352,30 +363,30 @@ impl AtMount {
     #[inline(always)]
     pub(crate) fn is_nothing(&self) -> bool {
         // Acquire: pairs with the Release in `release`: the stack has been read.
-        self.0.load(Acquire) == AtMount::NOTHING
+        self.0.load(Acquire) == MountFlags::NOTHING
     }
 
     /// Takes the duty. Waits while the thread is held. Called by the carrier that mounts it.
-    pub(crate) fn take(&self, mut wait: impl FnMut(u32)) -> Duty {
+    pub(crate) fn take(&self, mut wait: impl FnMut(u32)) -> MountWork {
         let mut round = 0;
         loop {
             let duty = self.0.load(Relaxed); // Relaxed: the exchange checks it.
-            if duty == AtMount::STACK {
-                // Nobody asks for a thread without a stack, so no exchange is needed, for which
+            if duty == MountFlags::STACK {
+                // No reader asks for a thread without a stack, so no exchange is needed, for which
                 // each spawn would pay. Release: as below.
-                self.0.store(AtMount::NOTHING, Release);
-                return Duty(duty);
+                self.0.store(MountFlags::NOTHING, Release);
+                return MountWork(duty);
             }
             // Acquire: as in `is_nothing`. Release: pairs with the Acquire in `hold`, for our
-            // phase. Relaxed: looked at again.
-            let taken = duty != AtMount::HELD
+            // `mounted_on`. Relaxed: looked at again.
+            let taken = duty != MountFlags::HELD
                 && self
                     .0
-                    .compare_exchange(duty, AtMount::NOTHING, AcqRel, Relaxed)
+                    .compare_exchange(duty, MountFlags::NOTHING, AcqRel, Relaxed)
                     .is_ok();
             if taken {
-                return Duty(if duty == AtMount::ASKED {
-                    AtMount::NOTHING
+                return MountWork(if duty == MountFlags::ASKED {
+                    MountFlags::NOTHING
                 } else {
                     duty
                 });
@@ -393,8 +404,8 @@ impl AtMount {
             time => time,
         };
         let before = self.0.load(Relaxed); // Relaxed: the exchange checks it.
-        if matches!(before, AtMount::NOTHING | AtMount::STACK) {
-            // Relaxed: complete in itself. Lost if another asks for the thread just now.
+        if matches!(before, MountFlags::NOTHING | MountFlags::STACK) {
+            // Relaxed: no other data. Lost if another asks for the thread just now.
             let _ = self.0.compare_exchange(before, time, Relaxed, Relaxed);
         }
     }
@@ -409,26 +420,26 @@ impl AtMount {
         before & 1 == 0
             && self
                 .0
-                .compare_exchange(before, AtMount::ASKED, Relaxed, Relaxed)
+                .compare_exchange(before, MountFlags::ASKED, Relaxed, Relaxed)
                 .is_ok()
     }
 
-    /// `ASKED → HELD`. Nobody mounts the thread from now on. Whether somebody has done so before is
-    /// to be seen by its phase. Returns `false` if it is being mounted.
+    /// `ASKED → HELD`. No carrier mounts the thread from now on. Whether a carrier did so before,
+    /// `mounted_on` says. Returns `false` if it is being mounted.
     #[must_use = "`true` is the duty to release"]
     #[inline]
     pub fn hold(&self) -> bool {
-        // Acquire: pairs with the Release in `take`, if this is another's ASKED: our own has been
-        // taken, after our barrier. Relaxed: nothing is concluded.
+        // Acquire: pairs with the Release in `take`. The word may be a later reader's ASKED, when a
+        // mount has consumed ours after our barrier. Relaxed: a failure decides nothing.
         self.0
-            .compare_exchange(AtMount::ASKED, AtMount::HELD, Acquire, Relaxed)
+            .compare_exchange(MountFlags::ASKED, MountFlags::HELD, Acquire, Relaxed)
             .is_ok()
     }
 
     /// `HELD → NOTHING`.
     #[inline]
     pub fn release(&self) {
-        self.0.store(AtMount::NOTHING, Release); // Release: pairs with the Acquire of a mount.
+        self.0.store(MountFlags::NOTHING, Release); // Release: pairs with the Acquire of a mount.
     }
 
     /// `ASKED → NOTHING`, if that is still so.
@@ -437,17 +448,17 @@ impl AtMount {
         // Relaxed: nothing has been read.
         let _ = self
             .0
-            .compare_exchange(AtMount::ASKED, AtMount::NOTHING, Relaxed, Relaxed);
+            .compare_exchange(MountFlags::ASKED, MountFlags::NOTHING, Relaxed, Relaxed);
     }
 }
 
-impl Duty {
+impl MountWork {
     /// Returns for how many nanoseconds the thread has been runnable at the time `now()`, if that
     /// is to be found out: 0 if that is before it became so, by another processor's clock, or more
     /// than two minutes after.
     #[inline]
     pub(crate) fn runnable_for(self, now: impl FnOnce() -> u64) -> Option<u64> {
-        (self.0 > AtMount::STACK).then(|| {
+        (self.0 > MountFlags::STACK).then(|| {
             let since = (((now() >> UNIT) as u32) << 1).wrapping_sub(self.0);
             u64::try_from(since as i32 >> 1).unwrap_or(0) << UNIT
         })
@@ -457,16 +468,16 @@ impl Duty {
 /// The end of a thread, and the thread or task that waits for it.
 ///
 /// ```text
-///   EMPTY    (null)      the thread runs, nobody waits
+///   EMPTY    (null)      the thread runs, no thread waits
 ///   waiter   (pointer)   the thread runs, and `waiter` is to be woken
 ///   DONE     (sentinel)  the thread has ended, its result is there; final
 ///
 ///   from       to         by            which means
 ///   EMPTY      waiter     register      the joiner will park
 ///   DONE       DONE       register      ... or need not
-///   waiter     EMPTY      unregister    the joiner takes it back: nobody will wake it
+///   waiter     EMPTY      unregister    the joiner takes it back: no thread will wake it
 ///   DONE       DONE       unregister    ... or the finisher has it and wakes it
-///   EMPTY      DONE       finish        nobody to wake
+///   EMPTY      DONE       finish        no thread to wake
 ///   waiter     DONE       finish        the finisher has to wake `waiter`
 /// ```
 ///
@@ -514,7 +525,7 @@ impl JoinCell {
     /// After `true`, `waiter` must stay valid until `unregister` has returned `true` or it has been
     /// woken.
     #[inline]
-    #[must_use = "`false` means that nobody will wake the waiter"]
+    #[must_use = "`false` means that no thread will wake the waiter"]
     pub(crate) fn register(&self, waiter: NonNull<()>) -> bool {
         // Release: pairs with the Acquire in `finish`, for the target of `waiter`. Acquire on
         // failure: pairs with the Release in `finish`, for the result.
@@ -559,8 +570,8 @@ impl JoinCell {
     }
 }
 
-/// The entry of a slot in the table of [residents](super::table): the thread that lives there,
-/// and whether somebody looks at it.
+/// The entry of a slot in the [thread table](super::table): the thread that has the slot,
+/// and whether a reader looks at it.
 ///
 /// ```text
 ///   entry        set by                        next
@@ -569,8 +580,8 @@ impl JoinCell {
 ///   claimed      look                          record: the same look
 /// ```
 ///
-/// `leave` waits until nobody looks. So a record that is looked at stays in memory, and whoever
-/// looks needs no reference that is counted.
+/// `leave` waits until no reader looks. So a record that is looked at stays in memory, and its
+/// reader needs no counted reference.
 pub(crate) struct TableEntry<T> {
     record: AtomicPtr<T>,
 }
@@ -610,7 +621,7 @@ impl<T> TableEntry<T> {
         self.record.store(record, Release);
     }
 
-    /// Returns where the record is, or was, or null. Nobody may follow it.
+    /// Returns where the record is, or was, or null. No caller may follow it.
     #[inline]
     pub(crate) fn hint(&self) -> *const T {
         let record = self.record.load(Relaxed); // Relaxed: a hint.

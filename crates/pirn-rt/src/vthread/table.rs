@@ -1,19 +1,17 @@
 //! The thread table.
 
 use super::Ready;
-use super::cpu_time::Meter;
 use super::record::Core;
 use super::state::{Busy, TableEntry};
 #[cfg(feature = "dump")]
 use crate::arch;
-use crate::mark::Raised;
+use crate::no_suspend::NoSuspend;
 use crate::stack::Slot;
 use crate::stack::region::{MAX_REGIONS, MAX_SLOTS};
-use crate::{sched, sys};
-use core::mem::offset_of;
+use crate::sys;
 use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 /// The entries of one region's slots.
 type Table = [TableEntry<Core>; MAX_SLOTS];
@@ -24,15 +22,7 @@ static TABLES: [AtomicPtr<Table>; MAX_REGIONS] =
 
 /// The layout of the tables, for readers outside of the process. The table of a region has one
 /// word per slot.
-pub const LAYOUT: [(&str, usize); 7] = [
-    ("residents.flags", TableEntry::<Core>::CLAIMED),
-    ("carriers.count", CARRIERS),
-    ("carriers.reach", REACH),
-    ("carriers.stride", size_of::<CarrierEntry>()),
-    ("carriers.tid", offset_of!(CarrierEntry, platform)),
-    ("carriers.number", offset_of!(CarrierEntry, number)),
-    ("carriers.thread", offset_of!(CarrierEntry, thread)),
-];
+pub const LAYOUT: [(&str, usize); 1] = [("threads.flags", TableEntry::<Core>::CLAIMED)];
 
 /// Returns the address of the tables' addresses, by region.
 #[inline]
@@ -59,7 +49,7 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
     let table = match place.compare_exchange(null, new, release, acquire) {
         Ok(_) => new,
         Err(other) => {
-            // SAFETY: our own mapping, which nobody else knows.
+            // SAFETY: our own mapping, which no other code knows.
             let _ = unsafe { sys::call!(libc::SYS_munmap, new, bytes) };
             other
         }
@@ -68,12 +58,13 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
     unsafe { table.as_ref() }
 }
 
-/// Enters the thread that has been given a slot. Without memory for a table, nobody will find it.
+/// Enters the thread that has been given a slot. Without memory for a table, no reader will find
+/// it.
 ///
 /// # Safety
 /// The record stays until [`leave`] has returned.
 #[inline]
-pub(super) unsafe fn enter(slot: Slot, core: &Core) {
+pub(crate) unsafe fn enter(slot: Slot, core: &Core) {
     if let Some(table) = table(slot).or_else(|| make_table(slot)) {
         // SAFETY: the slot is this thread's; the caller's contract.
         unsafe { table[slot.index()].enter(core) };
@@ -82,14 +73,14 @@ pub(super) unsafe fn enter(slot: Slot, core: &Core) {
 
 /// Takes out the thread that is about to give its slot back. Waits while it is looked at.
 #[inline]
-pub(super) fn leave(slot: Slot) {
+pub(crate) fn leave(slot: Slot) {
     if let Some(table) = table(slot) {
         table[slot.index()].leave(sys::back_off);
     }
 }
 
-/// Calls `f` with the thread in a slot, if there is one and nobody else looks at it. `f` is short:
-/// the thread cannot end meanwhile, and its carrier would wait.
+/// Calls `f` with the thread in a slot, if there is one and no other reader looks at it. `f` is
+/// short: the thread cannot end meanwhile, and its carrier would wait.
 pub fn look<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
     table(slot)?[slot.index()].look(f).ok().flatten()
 }
@@ -113,17 +104,21 @@ pub fn visit<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
 /// stays so meanwhile: then its stack, and all that belongs to a thread that runs, may be read.
 ///
 /// Waits while another looks at the thread. `f` is as short as in [`look`]: a thread that is woken
-/// meanwhile is enqueued when `f` returns. It is not called from a signal handler.
-pub fn walk<R>(slot: Slot, f: impl FnOnce(&Core, bool) -> R) -> Option<R> {
+/// meanwhile is passed to `enqueue` when `f` has returned. It is not called from a signal handler.
+pub(crate) fn inspect<R>(
+    slot: Slot,
+    f: impl FnOnce(&Core, bool) -> R,
+    enqueue: impl FnMut(Ready),
+) -> Option<R> {
     let entry = &table(slot)?[slot.index()];
-    let _mark = Raised::new();
+    let _section = NoSuspend::new();
     let mut f = Some(f);
-    // Enqueued when nobody looks at it any more: its scheduler may be the program's.
-    let mut woken = Woken(None);
+    // Enqueued when no reader looks at it any more: its scheduler may be the program's.
+    let mut woken = Woken(None, enqueue);
     for round in 0.. {
         let looked = entry.look(|core| {
-            let walked = Walked::begin(core, &mut woken);
-            f.take().map(|f| f(core, walked.parked))
+            let inspected = Inspected::begin(core, &mut woken.0);
+            f.take().map(|f| f(core, inspected.parked))
         });
         match looked {
             Ok(result) => return result.flatten(),
@@ -155,28 +150,28 @@ pub fn fetch_stack(slot: Slot) {
     }
 }
 
-/// The right to run a thread that was woken while it was walked. Enqueues it in the end.
-struct Woken(Option<Ready>);
+/// The right to run a thread that was woken while it was inspected. Enqueues it in the end.
+struct Woken<F: FnMut(Ready)>(Option<Ready>, F);
 
-impl Drop for Woken {
+impl<F: FnMut(Ready)> Drop for Woken<F> {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            sched::make_runnable(thread);
+            (self.1)(thread);
         }
     }
 }
 
 /// Keeps a thread parked while it is looked at, if it was.
-struct Walked<'a> {
+struct Inspected<'a> {
     core: &'a Core,
     parked: bool,
-    woken: &'a mut Woken,
+    woken: &'a mut Option<Ready>,
 }
 
-impl<'a> Walked<'a> {
-    fn begin(core: &'a Core, woken: &'a mut Woken) -> Walked<'a> {
-        let parked = core.handshake.begin_walk();
-        Walked {
+impl<'a> Inspected<'a> {
+    fn begin(core: &'a Core, woken: &'a mut Option<Ready>) -> Inspected<'a> {
+        let parked = core.handshake.begin_inspection();
+        Inspected {
             core,
             parked,
             woken,
@@ -184,26 +179,18 @@ impl<'a> Walked<'a> {
     }
 }
 
-impl Drop for Walked<'_> {
+impl Drop for Inspected<'_> {
     fn drop(&mut self) {
-        if self.parked && !self.core.handshake.end_walk() {
+        if self.parked && !self.core.handshake.end_inspection() {
             // SAFETY: the handshake gave us the duty to enqueue it.
-            self.woken.0 = Some(unsafe { Ready::new(NonNull::from(self.core)) });
+            *self.woken = Some(unsafe { Ready::new(NonNull::from(self.core)) });
         }
     }
 }
 
 /// Forgets the threads of the parent, in the child of a fork that has no runtime yet: entries may
 /// have been claimed by others, so there will be new tables.
-#[inline]
-pub fn after_fork() {
-    for entry in &MOUNTED {
-        // Relaxed, all: for readers outside.
-        if entry.platform.load(Relaxed) != 0 {
-            entry.platform.store(0, Relaxed);
-            entry.thread.store(ptr::null_mut(), Relaxed);
-        }
-    }
+pub(crate) fn after_fork() {
     for table in &TABLES {
         // Relaxed, both: there is no runtime yet.
         if !table.load(Relaxed).is_null() {
@@ -214,7 +201,7 @@ pub fn after_fork() {
 
 /// Returns whether there is a thread in a slot, or was a moment ago.
 #[inline]
-pub fn is_resident(slot: Slot) -> bool {
+pub fn has_thread(slot: Slot) -> bool {
     table(slot).is_some_and(|table| !table[slot.index()].is_empty())
 }
 
@@ -222,124 +209,5 @@ pub fn is_resident(slot: Slot) -> bool {
 #[inline]
 pub fn bytes() -> usize {
     let made = |table: &&AtomicPtr<Table>| !table.load(Relaxed).is_null();
-    TABLES.iter().filter(made).count() * size_of::<Table>() // Relaxed: as above.
-}
-
-/// The number of entries. Platform threads that carry are some tens, but each one that joins a
-/// virtual thread may be among them.
-const CARRIERS: usize = 1024;
-/// The number of places where the entry of a platform thread may be.
-const REACH: usize = 16;
-
-/// See the module's documentation.
-#[repr(C, align(64))]
-struct CarrierEntry {
-    platform: AtomicU32,
-    number: AtomicU32,
-    thread: AtomicPtr<Core>,
-    meter: Meter,
-}
-
-impl CarrierEntry {
-    const fn new() -> CarrierEntry {
-        CarrierEntry {
-            platform: AtomicU32::new(0),
-            number: AtomicU32::new(0),
-            thread: AtomicPtr::new(ptr::null_mut()),
-            meter: Meter::new(),
-        }
-    }
-}
-
-static MOUNTED: [CarrierEntry; CARRIERS] = [const { CarrierEntry::new() }; CARRIERS];
-
-/// The entry of those for whom there is no place. It is never said to be anybody's.
-static NOBODYS: CarrierEntry = CarrierEntry::new();
-
-/// Returns the address of the entries of carriers.
-#[inline]
-pub const fn mounted() -> *const () {
-    (&raw const MOUNTED).cast()
-}
-
-/// What an entry says.
-#[derive(Clone, Copy)]
-pub struct Carrying {
-    pub platform: u32,
-    pub number: u32,
-    /// Whether a thread is mounted.
-    pub busy: bool,
-    pub(super) meter: &'static Meter,
-}
-
-/// Returns all platform threads that carry, as they are a moment ago.
-#[inline]
-pub fn carriers() -> impl Iterator<Item = Carrying> {
-    let entries = MOUNTED.iter().map(|entry| Carrying {
-        platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
-        number: entry.number.load(Relaxed),
-        busy: !entry.thread.load(Relaxed).is_null(),
-        meter: &entry.meter,
-    });
-    entries.filter(|entry| entry.platform != 0)
-}
-
-/// Returns the platform thread of the carrier with this number.
-#[inline]
-pub fn platform_of(number: u32) -> Option<u32> {
-    carrier(number).map(|entry| entry.platform)
-}
-
-/// Returns the carrier with this number.
-#[inline]
-pub fn carrier(number: u32) -> Option<Carrying> {
-    carriers().find(|entry| entry.number == number)
-}
-
-/// The entry of a carrier, for as long as it is one.
-pub(super) struct Mounted(&'static CarrierEntry);
-
-impl Mounted {
-    /// Takes an entry for the running platform thread, as the carrier with this number.
-    pub(super) fn new(number: u32) -> Mounted {
-        // SAFETY: no arguments.
-        let platform = unsafe { sys::call!(libc::SYS_gettid) }.unwrap_or(0) as u32;
-        let places = (0..REACH).map(|step| &MOUNTED[(platform as usize + step) % CARRIERS]);
-        // Relaxed: a place is one thread's once its id is there, and only that one writes to it.
-        let mut free = places.filter(|entry| {
-            let id = &entry.platform;
-            id.compare_exchange(0, platform, Relaxed, Relaxed).is_ok()
-        });
-        let entry = free.next().unwrap_or(&NOBODYS);
-        entry.number.store(number, Relaxed); // Relaxed: for readers outside.
-        entry.meter.reset();
-        Mounted(entry)
-    }
-
-    /// Notes the thread that is mounted from now on; null: none.
-    #[inline(always)]
-    pub(super) fn set(&self, thread: *const Core) {
-        self.0.thread.store(thread.cast_mut(), Relaxed); // Relaxed: for readers outside.
-    }
-
-    /// Returns the meter, if this platform thread has one to itself.
-    #[inline]
-    pub(super) fn meter(&self) -> Option<&'static Meter> {
-        (!ptr::eq(self.0, &NOBODYS)).then_some(&self.0.meter)
-    }
-
-    /// Returns the thread that is mounted.
-    #[inline]
-    pub(super) fn get(&self) -> *const Core {
-        self.0.thread.load(Relaxed) // Relaxed: this platform thread's own.
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        self.set(ptr::null());
-        if !ptr::eq(self.0, &NOBODYS) {
-            self.0.platform.store(0, Relaxed); // Relaxed: for readers outside.
-        }
-    }
+    TABLES.iter().filter(made).count() * size_of::<Table>()
 }

@@ -1,29 +1,30 @@
 //! How one episode of waiting is decided, and how an interruption takes part in that.
 //!
 //! ```text
-//!   bits    9 8          7         6 5                 4             3 .. 0
-//!         +------------+---------+-------------------+-------------+---------------------------------+
-//!         | HEARS      | LISTENED| UNHEARD           | INTERRUPTED | PENDING | ASLEEP | an outcome   |
-//!         | sleep futex|         | by sleep, by futex|             |                                 |
-//!         +------------+---------+-------------------+-------------+---------------------------------+
-//!   above that: SUMMONED, the thread has something to run first; DEAF, the wait hears no interrupt;
-//!   EXPIRED, a deadline of the thread has passed
+//!   bits    9 8           7          6 5              4             3 .. 0
+//!         +-------------+----------+----------------+-------------+---------------------------------+
+//!         | DELIVERS TO | LISTENED | UNDELIVERED TO | INTERRUPTED | PENDING | ASLEEP | an outcome   |
+//!         | sleep futex |          | sleep futex    |             |                                 |
+//!         +-------------+----------+----------------+-------------+---------------------------------+
+//!   above that: SAFE_POINT, the thread has something to run first; UNINTERRUPTIBLE, no interrupt
+//!   ends the wait; EXPIRED, a deadline of the thread has passed
 //!
 //!   the wait          to          by           which means
-//!   an outcome        PENDING     begin        the thread will wait; HEARS says what kind of wait it is
+//!   an outcome        PENDING     begin        the thread will wait; DELIVERS says in what way
 //!   PENDING           ASLEEP      fall_asleep  a platform thread waits in the kernel
 //!   PENDING, ASLEEP   an outcome  decide       the caller has to wake the thread
 //!   PENDING, ASLEEP   an outcome  interrupt    the same, and INTERRUPTED is set
 //!
-//!   the flags         to          by           which means
-//!   any               INTERRUPTED and all UNHEARD      interrupt, no wait to end: the next one is not begun
-//!   any               INTERRUPTED and other UNHEARD    interrupt that ended a wait, which has heard it
-//!   any               EXPIRED     expire       the same as by an interrupt, and for waits the same
-//!   UNHEARD           not         begin        a wait not begun has heard it
-//!   any               none        take         the thread has read the flag, and cleared it
-//!   EXPIRED           not         forget_expiry      the deadline was for a call, which has returned
-//!   any               SUMMONED    summon       a wait under way is ended; none begins
-//!   SUMMONED          not         answer       the thread is about to run what it was summoned for
+//!   the flags    to                        by             which means
+//!   any          INTERRUPTED, UNDELIVERED  interrupt      no wait to end: the next does not begin
+//!   any          INTERRUPTED, a part of    interrupt      it ended a wait, and is delivered to
+//!                UNDELIVERED                              waits of that kind
+//!   any          EXPIRED                   expire         the same as by an interrupt
+//!   UNDELIVERED  not                       begin          a wait does not begin for it
+//!   any          none                      take           the thread has read and cleared the flag
+//!   EXPIRED      not                       forget_expiry  the call with the deadline has returned
+//!   any          SAFE_POINT                request_safe_point  a wait is ended; none begins
+//!   SAFE_POINT   not                       take_request   the thread is about to run it
 //! ```
 //!
 //! Exactly one read-modify-write decides a wait, and its thread must perform the wake: the
@@ -34,14 +35,15 @@
 //! thread does, but when the call has returned only that is taken back: an interrupt by another
 //! thread is not lost.
 //!
-//! A wait that can return an error ([`Hearing::Always`]: input and output) does so for as long as
-//! the flag is set. A wait that cannot return one ends early instead, once per interrupt, so that a
-//! sleep in a loop does not spin when the loop does not check the flag. There are two kinds of such
-//! waits, each with its own UNHEARD bit: a futex may belong to a lock, which waits again as if
-//! nothing had happened, and a sleep that follows must still hear of the interrupt. Waits that hear
-//! no interrupt (`pthread` locks) are DEAF, or have a word of their own, which nothing reaches.
+//! A wait that can return an error ([`Interruptible::Always`]: input and output) does so for as
+//! long as the flag is set. A wait that cannot return one ends early instead, once per interrupt,
+//! so that a sleep in a loop does not spin when the loop does not check the flag. There are two
+//! kinds of such waits, each with its own UNDELIVERED bit: a futex may belong to a lock, which
+//! waits again as if nothing had happened, and the interrupt must still end a sleep that follows.
+//! Waits that no interrupt ends (`pthread` locks) are UNINTERRUPTIBLE, or have a word of their own,
+//! which nothing reaches.
 //!
-//! A thread is summoned (`summons.rs`) to run something, such as a signal's handler, on its own
+//! A thread is asked (`safepoint.rs`) to run something, such as a signal's handler, on its own
 //! stack. That ends each wait but those with a word of their own, and interrupts nothing: the wait
 //! begins again afterwards, or fails as the system call would have after a handler.
 
@@ -56,36 +58,36 @@ const DECIDED: u32 = 2;
 /// The bits of the wait.
 const WAIT: u32 = 0xf;
 const INTERRUPTED: u32 = 1 << 4;
-/// No futex, or no sleep, has heard of the interrupt yet.
-const UNHEARD_BY_FUTEX: u32 = 1 << 5;
-const UNHEARD_BY_SLEEP: u32 = 1 << 6;
-const UNHEARD: u32 = UNHEARD_BY_FUTEX | UNHEARD_BY_SLEEP;
-/// A listener wants to hear of interrupts.
+/// The interrupt has ended no futex wait, or no sleep, yet.
+const UNDELIVERED_TO_FUTEX: u32 = 1 << 5;
+const UNDELIVERED_TO_SLEEP: u32 = 1 << 6;
+const UNDELIVERED: u32 = UNDELIVERED_TO_FUTEX | UNDELIVERED_TO_SLEEP;
+/// A listener is called for interrupts.
 const LISTENED: u32 = 1 << 7;
-/// The distance from the bits of UNHEARD up to the bits of HEARS, which say what the last wait
-/// begun hears.
-const HEARS_SHIFT: u32 = 3;
-const HEARS: u32 = UNHEARD << HEARS_SHIFT;
-/// The thread has been summoned.
-const SUMMONED: u32 = 1 << 10;
-/// The last wait begun hears no interrupt.
-const DEAF: u32 = 1 << 11;
+/// The distance from the bits of UNDELIVERED up to the bits of DELIVERS, which say to which kind
+/// of waits the last one begun belongs.
+const DELIVERS_SHIFT: u32 = 3;
+const DELIVERS: u32 = UNDELIVERED << DELIVERS_SHIFT;
+/// A safe point has been requested.
+const SAFE_POINT: u32 = 1 << 10;
+/// No interrupt ends the last wait begun.
+const UNINTERRUPTIBLE: u32 = 1 << 11;
 /// A deadline for a call that the thread is in has passed.
 const EXPIRED: u32 = 1 << 12;
 /// Either of these: the thread is interrupted.
 const FLAG: u32 = INTERRUPTED | EXPIRED;
 
-/// How a wait hears an interruption.
+/// How an interrupt ends a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hearing {
+pub enum Interruptible {
     /// A futex: it ends early, or does not begin, once per interrupt.
-    Futex,
+    OnceInFutex,
     /// A sleep, or an event loop's wait: it behaves in the same way.
-    Sleep,
+    OnceInSleep,
     /// It does not begin as long as the thread is interrupted.
     Always,
-    /// It hears none, only a summons, as every wait does in this word.
-    Summons,
+    /// None does, only a safe point request, which ends every wait in this word.
+    Never,
 }
 
 /// Why a wait has not begun.
@@ -93,19 +95,19 @@ pub enum Hearing {
 pub(crate) enum Refused {
     /// The thread has been interrupted.
     Interrupted,
-    /// The thread has been summoned.
-    Summoned,
+    /// A safe point has been requested.
+    SafePoint,
 }
 
-impl Hearing {
-    /// Returns the UNHEARD bits that are cleared once a wait of this kind has heard the interrupt.
+impl Interruptible {
+    /// Returns the bits of UNDELIVERED that an interrupt of such a wait clears.
     #[inline]
-    fn heard(self) -> u32 {
+    fn delivered(self) -> u32 {
         match self {
-            Hearing::Futex => UNHEARD_BY_FUTEX,
-            Hearing::Sleep => UNHEARD_BY_SLEEP,
-            Hearing::Always => UNHEARD,
-            Hearing::Summons => 0,
+            Interruptible::OnceInFutex => UNDELIVERED_TO_FUTEX,
+            Interruptible::OnceInSleep => UNDELIVERED_TO_SLEEP,
+            Interruptible::Always => UNDELIVERED,
+            Interruptible::Never => 0,
         }
     }
 }
@@ -128,17 +130,18 @@ pub struct InterruptEffect {
     pub listened: bool,
 }
 
-/// The effect of a summons, on which the caller must act.
+/// The effect of a request, on which the caller must act.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a wait may have been ended"]
-pub(crate) struct SummonEffect {
+pub(crate) struct RequestEffect {
     /// The wait that it has ended.
     pub(crate) ended: Option<Decided>,
-    /// Whether the thread had not been summoned before.
+    /// Whether there was no request before.
     pub(crate) first: bool,
 }
 
-/// The word of a thread's interruptible waits, or of a single wait that hears no interruption.
+/// The word of a thread's interruptible waits, or of a single wait that no
+/// interrupt ends.
 #[derive(Debug)]
 pub struct WaitWord(AtomicU32);
 
@@ -155,33 +158,36 @@ impl WaitWord {
         WaitWord(AtomicU32::new(PENDING))
     }
 
-    /// `outcome → PENDING`, unless the wait must hear an interruption. For the thread itself.
+    /// `outcome → PENDING`, unless an interrupt must end the wait first. For the thread itself.
     ///
     /// # Errors
     /// Why the thread must not wait.
     #[inline]
-    pub(crate) fn begin(&self, hearing: Hearing) -> Result<(), Refused> {
+    pub(crate) fn begin(&self, interruptible: Interruptible) -> Result<(), Refused> {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
-            let asked = match hearing {
-                Hearing::Always => FLAG,
-                _ => hearing.heard(),
+            let asked = match interruptible {
+                Interruptible::Always => FLAG,
+                _ => interruptible.delivered(),
             };
             // One test for both in the usual case.
-            let refused = seen & (asked | SUMMONED) != 0;
+            let refused = seen & (asked | SAFE_POINT) != 0;
             debug_assert!(seen & WAIT >= DECIDED, "a thread waits twice");
             let next = if refused {
-                if seen & SUMMONED != 0 {
-                    // What it was summoned for is read after `answer`.
-                    return Err(Refused::Summoned);
+                if seen & SAFE_POINT != 0 {
+                    // What is pending is read after `take_request`.
+                    return Err(Refused::SafePoint);
                 }
-                seen & !hearing.heard()
+                seen & !interruptible.delivered()
             } else {
-                let deaf = match hearing {
-                    Hearing::Summons => DEAF,
+                let uninterruptible = match interruptible {
+                    Interruptible::Never => UNINTERRUPTIBLE,
                     _ => 0,
                 };
-                seen & !(WAIT | HEARS | DEAF) | hearing.heard() << HEARS_SHIFT | deaf | PENDING
+                seen & !(WAIT | DELIVERS | UNINTERRUPTIBLE)
+                    | interruptible.delivered() << DELIVERS_SHIFT
+                    | uninterruptible
+                    | PENDING
             };
             // Release: pairs with the Acquire in `decide` and `interrupt`, for what the thread
             // prepared. Acquire: pairs with the Release in `interrupt`, for what the interrupter
@@ -200,7 +206,7 @@ impl WaitWord {
     /// The word may be gone when this returns.
     #[inline]
     pub(crate) fn decide(&self, outcome: u32) -> Option<Decided> {
-        // Relaxed: confirmed by the exchange; or a decision, which is not that of an earlier wait,
+        // Relaxed: confirmed by the exchange; or a decision, and not an earlier wait's,
         // because the caller found the wait under a lock, after `begin`.
         let mut seen = self.0.load(Relaxed);
         while seen & WAIT < DECIDED {
@@ -263,12 +269,12 @@ impl WaitWord {
     fn raise(&self, flag: u32, outcome: u32) -> InterruptEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
-            let waits = seen & WAIT < DECIDED && seen & DEAF == 0;
+            let waits = seen & WAIT < DECIDED && seen & UNINTERRUPTIBLE == 0;
             let next = if waits {
-                let heard = (seen & HEARS) >> HEARS_SHIFT;
-                (seen | flag | UNHEARD) & !(WAIT | heard) | outcome
+                let delivered = (seen & DELIVERS) >> DELIVERS_SHIFT;
+                (seen | flag | UNDELIVERED) & !(WAIT | delivered) | outcome
             } else {
-                seen | flag | UNHEARD
+                seen | flag | UNDELIVERED
             };
             // Release: pairs with the Acquire in `outcome`, `begin`, `is_interrupted` and `take`,
             // for what the caller did before. Acquire: pairs with the Release in `begin` and
@@ -286,23 +292,23 @@ impl WaitWord {
         }
     }
 
-    /// Summons the thread, and decides a wait that is under way, which ends with `outcome`.
-    pub(crate) fn summon(&self, outcome: u32) -> SummonEffect {
+    /// Requests a safe point, and decides a wait that is under way, which ends with `outcome`.
+    pub(crate) fn request_safe_point(&self, outcome: u32) -> RequestEffect {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         loop {
             let waits = seen & WAIT < DECIDED;
             let next = match waits {
-                true => seen & !WAIT | SUMMONED | outcome,
-                false => seen | SUMMONED,
+                true => seen & !WAIT | SAFE_POINT | outcome,
+                false => seen | SAFE_POINT,
             };
-            // Release: pairs with the Acquire in `outcome` and `answer`, for what the thread is to
-            // run. Acquire: pairs with the Release in `begin`, for what the thread prepared.
+            // Release: pairs with the Acquire in `outcome` and `take_request`, for what the thread
+            // is to run. Acquire: pairs with the Release in `begin`, for what the thread prepared.
             match self.0.compare_exchange(seen, next, AcqRel, Relaxed) {
                 Ok(_) => {
                     let asleep = seen & WAIT == ASLEEP;
-                    return SummonEffect {
+                    return RequestEffect {
                         ended: waits.then_some(Decided { asleep }),
-                        first: seen & SUMMONED == 0,
+                        first: seen & SAFE_POINT == 0,
                     };
                 }
                 Err(now) => seen = now,
@@ -310,19 +316,19 @@ impl WaitWord {
         }
     }
 
-    /// Returns whether the thread has been summoned, and has not answered.
+    /// Returns whether a safe point is requested, and not taken.
     #[inline]
-    pub(crate) fn is_summoned(&self) -> bool {
-        self.0.load(Relaxed) & SUMMONED != 0 // Relaxed: `answer` acquires.
+    pub(crate) fn safe_point_requested(&self) -> bool {
+        self.0.load(Relaxed) & SAFE_POINT != 0 // Relaxed: `take_request` acquires.
     }
 
-    /// Notes that the thread, which calls this, is about to run what it was summoned for. Returns
+    /// Notes that the thread, which calls this, is about to run what is pending. Returns
     /// whether it was.
     #[inline]
-    pub(crate) fn answer(&self) -> bool {
-        // Acquire: pairs with the Release in `summon`. Release: what is done before is not done
-        // after a later summons.
-        self.0.fetch_and(!SUMMONED, AcqRel) & SUMMONED != 0
+    pub(crate) fn take_request(&self) -> bool {
+        // Acquire: pairs with the Release in `request_safe_point`. Release: what is done before is
+        // not done after a later request.
+        self.0.fetch_and(!SAFE_POINT, AcqRel) & SAFE_POINT != 0
     }
 
     /// Returns whether the thread has been interrupted.
@@ -336,15 +342,19 @@ impl WaitWord {
     #[inline]
     pub fn take(&self) -> bool {
         // Acquire: as in `is_interrupted`; without the load, each call would pay for a write.
-        self.is_interrupted() && self.0.fetch_and(!(FLAG | UNHEARD), Acquire) & FLAG != 0
+        self.is_interrupted() && self.0.fetch_and(!(FLAG | UNDELIVERED), Acquire) & FLAG != 0
     }
 
     /// Clears what [`expire`](Self::expire) has set; an interrupt stays. For the thread itself.
     pub fn forget_expiry(&self) {
         let mut seen = self.0.load(Relaxed); // Relaxed: confirmed by the exchange.
         while seen & EXPIRED != 0 {
-            let heard = if seen & INTERRUPTED == 0 { UNHEARD } else { 0 };
-            let next = seen & !(EXPIRED | heard);
+            let delivered = if seen & INTERRUPTED == 0 {
+                UNDELIVERED
+            } else {
+                0
+            };
+            let next = seen & !(EXPIRED | delivered);
             // Relaxed: who expired it has no news; an interrupt's stay for a later Acquire, which
             // reads from this exchange or from one behind it (a release sequence).
             match self.0.compare_exchange(seen, next, Relaxed, Relaxed) {

@@ -12,10 +12,9 @@ pub(super) const SPARE_CARRIERS: usize = 3;
 pub(super) const SPIN: usize = 4;
 pub(super) const TLS_RESERVE: usize = 5;
 pub(super) const SLICE: usize = 6;
-pub(super) const SWAP_COLD: usize = 7;
-pub(super) const OBSERVE: usize = 8;
-pub(super) const SIGQUIT: usize = 9;
-pub(super) const SETTINGS: usize = 10;
+pub(super) const OBSERVE: usize = 7;
+pub(super) const SIGQUIT: usize = 8;
+pub(super) const SETTINGS: usize = 9;
 
 pub(super) const KIB: usize = 1024;
 pub(super) const MIB: usize = 1024 * KIB;
@@ -47,88 +46,40 @@ pub(super) struct Spec {
     notation: Notation,
 }
 
+const fn spec(
+    [setting, variable]: [&'static str; 2],
+    [least, most]: [usize; 2],
+    notation: Notation,
+    accepted: &'static str,
+) -> Spec {
+    Spec {
+        setting,
+        variable,
+        least,
+        most,
+        accepted,
+        notation,
+    }
+}
+
+#[rustfmt::skip]
 pub(super) const SPECS: [Spec; SETTINGS] = [
-    Spec {
-        setting: "parallelism",
-        variable: "PIRN_PARALLELISM",
-        least: 1,
-        most: 1024,
-        accepted: "1 to 1024 carriers",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "stack_size",
-        variable: "PIRN_STACK_SIZE",
-        least: SMALLEST_STACK,
-        most: LARGEST_STACK,
-        accepted: "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB), \
-                   or a range as 256K..2M",
-        notation: Notation::Sizes,
-    },
-    Spec {
-        setting: "max_blocking_threads",
-        variable: "PIRN_MAX_BLOCKING_THREADS",
-        least: 1,
-        most: 65536,
-        accepted: "1 to 65536 platform threads",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "spare_carriers",
-        variable: "PIRN_SPARE_CARRIERS",
-        least: 0,
-        most: 1024,
-        accepted: "0 to 1024 carriers",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "spin",
-        variable: "PIRN_SPIN_US",
-        least: 0,
-        most: 10_000,
-        accepted: "0 to 10000 microseconds",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "tls_reserve",
-        variable: "PIRN_TLS_RESERVE",
-        least: 64,
-        most: 8 * KIB,
-        accepted: "64 bytes to 8 KiB, in bytes; in the variable also with K (or KiB)",
-        notation: Notation::Size,
-    },
-    Spec {
-        setting: "time_slice",
-        variable: "PIRN_PREEMPT",
-        least: 0,
-        most: 1_000_000,
-        accepted: "0, for none, to 1000 milliseconds; in the variable also microseconds, as in 100us",
-        notation: Notation::Time,
-    },
-    Spec {
-        setting: "swap_cold",
-        variable: "PIRN_SWAP_COLD",
-        least: 0,
-        most: 86_400,
-        accepted: "0, for never, to 86400 seconds",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "observe",
-        variable: "PIRN_OBSERVE",
-        least: 0,
-        most: 1,
-        accepted: "0: never, 1: from the start; unset: when a tool asks",
-        notation: Notation::Number,
-    },
-    Spec {
-        setting: "dump_on_sigquit",
-        variable: "PIRN_SIGQUIT",
-        least: 0,
-        most: 1,
-        accepted: "on, off",
-        notation: Notation::Switch,
-    },
+    spec(["parallelism", "PIRN_PARALLELISM"], [1, 1024], Notation::Number, "1 to 1024 carriers"),
+    spec(["stack_size", "PIRN_STACK_SIZE"], [SMALLEST_STACK, LARGEST_STACK], Notation::Sizes,
+        "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB), or a \
+         range as 256K..2M"),
+    spec(["max_blocking_threads", "PIRN_MAX_BLOCKING_THREADS"], [1, 65536], Notation::Number,
+        "1 to 65536 platform threads"),
+    spec(["spare_carriers", "PIRN_SPARE_CARRIERS"], [0, 1024], Notation::Number,
+        "0 to 1024 carriers"),
+    spec(["spin", "PIRN_SPIN_US"], [0, 10_000], Notation::Number, "0 to 10000 microseconds"),
+    spec(["tls_reserve", "PIRN_TLS_RESERVE"], [64, 8 * KIB], Notation::Size,
+        "64 bytes to 8 KiB, in bytes; in the variable also with K (or KiB)"),
+    spec(["time_slice", "PIRN_PREEMPT"], [0, 1_000_000], Notation::Time,
+        "0, for none, to 1000 milliseconds; in the variable also microseconds, as in 100us"),
+    spec(["observe", "PIRN_OBSERVE"], [0, 1], Notation::Number,
+        "0: never, 1: from the start; unset: when a tool asks"),
+    spec(["dump_on_sigquit", "PIRN_SIGQUIT"], [0, 1], Notation::Switch, "on, off"),
 ];
 
 impl Spec {

@@ -32,13 +32,12 @@ fn defaults_are_as_documented() {
         } else {
             262_144
         },
-        roomy_stack_size: 2 << 20,
+        large_stack_size: 2 << 20,
         max_blocking_threads: 256,
         spare_carriers: 16,
         spin: Duration::from_micros(20),
         tls_reserve: None,
         slice: Duration::from_millis(10),
-        swap_cold: 0,
         #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: None,
@@ -58,20 +57,18 @@ fn the_program_beats_the_defaults() {
         .spin(0)
         .tls_reserve(64)
         .time_slice(Duration::from_micros(2500))
-        .swap_cold(1)
         .observe(true)
         .dump_on_sigquit(false);
     store.apply(&configuration).unwrap();
     let expected = Settings {
         parallelism: 3,
         stack_size: 32 * KIB,
-        roomy_stack_size: 32 * KIB,
+        large_stack_size: 32 * KIB,
         max_blocking_threads: 5,
         spare_carriers: 0,
         spin: Duration::ZERO,
         tls_reserve: Some(64),
         slice: Duration::from_micros(2500),
-        swap_cold: 1,
         #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: Some(true),
@@ -103,20 +100,18 @@ fn every_variable_is_read() {
         ("PIRN_SPIN_US", "10000"),
         ("PIRN_TLS_RESERVE", "8K"),
         ("PIRN_PREEMPT", "1000"),
-        ("PIRN_SWAP_COLD", "86400"),
         ("PIRN_OBSERVE", "0"),
         ("PIRN_SIGQUIT", "off"),
     ];
     let expected = Settings {
         parallelism: 1024,
         stack_size: 1 << 30,
-        roomy_stack_size: 1 << 30,
+        large_stack_size: 1 << 30,
         max_blocking_threads: 65536,
         spare_carriers: 1024,
         spin: Duration::from_millis(10),
         tls_reserve: Some(8 * KIB),
         slice: Duration::from_secs(1),
-        swap_cold: 86_400,
         #[cfg(feature = "dump")]
         diagnostics: diagnostics::Settings::resolve(|_| None).unwrap(),
         observe: Some(false),
@@ -164,7 +159,7 @@ fn slices_are_in_milliseconds_or_microseconds() {
 fn stacks_may_have_a_range_of_sizes() {
     let settings = resolve_one("PIRN_STACK_SIZE", "64K..1M").unwrap();
     assert_eq!(
-        (settings.stack_size, settings.roomy_stack_size),
+        (settings.stack_size, settings.large_stack_size),
         (64 * KIB, MIB)
     );
 }
@@ -173,7 +168,7 @@ fn stacks_may_have_a_range_of_sizes() {
 fn the_variable_of_std_is_the_last_word_before_the_default() {
     let sizes = |store: &Store, variables: &[(&str, &str)]| {
         let settings = resolve(store, variables).unwrap();
-        (settings.stack_size, settings.roomy_stack_size)
+        (settings.stack_size, settings.large_stack_size)
     };
     let of_std = ("RUST_MIN_STACK", "3000000");
     assert_eq!(sizes(&Store::new(), &[of_std]), (3_000_000, 3_000_000));
@@ -298,18 +293,6 @@ fn a_failed_start_does_not_freeze() {
     let store = Store::new();
     resolve(&store, &[("PIRN_SPIN_US", "x")]).unwrap_err();
     assert_eq!(store.apply(&Config::new().spin(3)), Ok(()));
-}
-
-#[test]
-fn a_start_in_the_middle_of_apply_wins() {
-    let store = Store::new();
-    store.move_state(EMPTY, WRITING).unwrap();
-    store.values[SPIN].store(3, Ordering::Relaxed);
-    assert_eq!(resolve(&store, &[]), Ok(defaults()));
-    assert_eq!(
-        store.move_state(WRITING, SET),
-        Err(ConfigError::AlreadyStarted)
-    );
 }
 
 #[test]

@@ -4,14 +4,15 @@
 //! of the scope, or the caller, may be busy then. The watcher is made when the scope is opened or
 //! the function is called. Usually the scope is left before, and the watcher never runs.
 //!
-//! The watcher of a scope cancels the scope. That of a call sets the caller's interrupt flag, under
-//! a lock that caller and watcher share: the second to take it finds what the first has done.
+//! The watcher of a scope cancels the scope. The watcher of a call sets the caller's interrupt
+//! flag, under a lock that caller and watcher share: the second to take it finds what the first has
+//! done.
 //!
 //! ```text
 //!   the caller                               the watcher
 //!   1 call f                                 a  lock: unless it is over, set EXPIRED, unlock
 //!   2 lock: it is over, unlock               b  end the wait, if a has decided one
-//!   3 clear EXPIRED, unless an outer         c  call those who listen for interrupts
+//!   3 clear EXPIRED, unless an outer         c  call the listeners for interrupts
 //!     call's time is up as well
 //! ```
 //!
@@ -26,15 +27,16 @@
 
 use super::JoinError;
 use super::state::{self, Cause, ScopeState};
-use crate::thread::{Builder, Thread, current, tell_listeners};
+use crate::thread::interrupt::tell_listeners;
+use crate::thread::{Builder, Thread, current};
 use core::cell::{Cell, OnceCell};
 use core::panic::Location;
 use core::ptr::NonNull;
 use pirn_rt::blocking::timer::DelayedStart;
-use pirn_rt::local;
 use pirn_rt::lock::Lock;
+use pirn_rt::panic;
+use pirn_rt::sched::ClosureBody;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::ClosureBody;
 use pirn_rt::vthread::record::Place;
 use std::io;
 use std::sync::Arc;
@@ -107,7 +109,7 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> T {
         Some(start) => unsafe { start.arm(deadline) },
         None => extent.expire(),
     }
-    let result = local::with(&CALLS, called, f);
+    let result = panic::with_local(&CALLS, called, f);
     drop(leave);
     result
 }
@@ -210,7 +212,7 @@ impl Drop for Leave<'_> {
     fn drop(&mut self) {
         // The child of a fork has no timers, and their locks may be held for ever.
         if let Some(start) = self.start
-            && !pirn_rt::runtime::has_forked()
+            && !pirn_rt::sched::runtime::has_forked()
             && !start.cancel()
         {
             *self.extent.is_over.lock() = true;
@@ -282,8 +284,8 @@ impl ScopeDeadline {
     /// leaves the scope by itself.
     pub(super) fn end(&self, state: &ScopeState) {
         let Some(start) = self.0.get() else { return };
-        // The child of a fork has no timers, and their locks may be held for ever.
-        if !pirn_rt::runtime::has_forked() && start.cancel() {
+        // The child of a fork does not have its timer, whose lock may be held for ever.
+        if !state.is_left_behind() && start.cancel() {
             state.end_watch();
         }
     }

@@ -11,14 +11,13 @@ use std::io;
 /// # Examples
 /// ```
 /// use pirn::scope::{self, Failure};
-/// let result = pirn::scope(|s| {
+/// scope::open_with(scope::await_all(), |s| {
 ///     let subtask = s.fork(|| Err::<(), _>("out of stock"));
-///     match s.join() {
-///         Ok(_) => unreachable!(),
-///         Err(unjoined) => Ok(unjoined.into_error()),
-///     }
-/// });
-/// assert_eq!(result.unwrap().into_failure().unwrap().error(), Some(&"out of stock"));
+///     let ended = s.join()?;
+///     assert!(matches!(subtask.peek(&ended), Some(Err(Failure::Failed("out of stock")))));
+///     Ok(())
+/// })?;
+/// # Ok::<(), scope::JoinError<&str>>(())
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -27,47 +26,6 @@ pub enum Failure<E> {
     Failed(E),
     /// The subtask panicked.
     Panicked(Panic),
-}
-
-impl<E> Failure<E> {
-    /// Returns the error that the subtask returned, if it did not panic.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::Failure;
-    /// use pirn::thread::Panic;
-    /// let failed = Failure::Failed("out of stock");
-    /// assert_eq!(failed.error(), Some(&"out of stock"));
-    /// let panicked = Failure::<&str>::Panicked(Panic::new(Box::new("oh no")));
-    /// assert_eq!(panicked.error(), None);
-    /// ```
-    pub fn error(&self) -> Option<&E> {
-        match self {
-            Failure::Failed(error) => Some(error),
-            Failure::Panicked(_) => None,
-        }
-    }
-
-    /// Returns the error that the subtask returned.
-    ///
-    /// # Errors
-    /// The failure itself, if the subtask panicked.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::Failure;
-    /// use pirn::thread::Panic;
-    /// let failure = Failure::Failed("out of stock");
-    /// assert_eq!(failure.into_error().unwrap(), "out of stock");
-    /// let failure = Failure::<&str>::Panicked(Panic::new(Box::new("oh no")));
-    /// assert!(matches!(failure.into_error(), Err(Failure::Panicked(_))));
-    /// ```
-    pub fn into_error(self) -> Result<E, Failure<E>> {
-        match self {
-            Failure::Failed(error) => Ok(error),
-            Failure::Panicked(panic) => Err(Failure::Panicked(panic)),
-        }
-    }
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {
@@ -95,7 +53,7 @@ impl<E: Error + 'static> Error for Failure<E> {
 /// # Examples
 /// ```
 /// use pirn::scope::JoinError;
-/// let result = pirn::scope(|s| {
+/// let result = pirn::scope::open(|s| {
 ///     s.fork(|| Err::<(), _>("out of stock"));
 ///     Ok(s.join()?.into_output())
 /// });
@@ -124,23 +82,6 @@ pub enum JoinError<E> {
 }
 
 impl<E> JoinError<E> {
-    /// Returns the failure of the subtask that was the reason, if one was.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::{Failure, JoinError};
-    /// let error = JoinError::Failed("out of stock");
-    /// assert!(matches!(error.into_failure(), Some(Failure::Failed("out of stock"))));
-    /// assert!(JoinError::<&str>::TimedOut.into_failure().is_none()); // of no subtask
-    /// ```
-    pub fn into_failure(self) -> Option<Failure<E>> {
-        match self {
-            JoinError::Failed(error) => Some(Failure::Failed(error)),
-            JoinError::Panicked(panic) => Some(Failure::Panicked(panic)),
-            _ => None,
-        }
-    }
-
     /// Returns the error in one type, if the other reasons convert to that type, as they do to
     /// `anyhow::Error`, `Box<dyn Error>` and [`io::Error`].
     ///
@@ -150,7 +91,7 @@ impl<E> JoinError<E> {
     /// use std::io;
     ///
     /// fn both() -> io::Result<u64> {
-    ///     pirn::scope(|s| {
+    ///     pirn::scope::open(|s| {
     ///         let file = s.fork(|| std::fs::metadata("/").map(|m| m.len()));
     ///         let nothing = s.fork(|| std::fs::metadata("/nothing/here").map(|m| m.len()));
     ///         let all = s.join()?;
@@ -164,16 +105,8 @@ impl<E> JoinError<E> {
     where
         E: From<JoinError<Infallible>>,
     {
-        match self.split() {
-            Ok(error) => error,
-            Err(other) => E::from(other),
-        }
-    }
-
-    /// Separates the error of a subtask from the other reasons.
-    fn split(self) -> Result<E, JoinError<Infallible>> {
-        Err(match self {
-            JoinError::Failed(error) => return Ok(error),
+        E::from(match self {
+            JoinError::Failed(error) => return error,
             JoinError::Panicked(panic) => JoinError::Panicked(panic),
             JoinError::TimedOut => JoinError::TimedOut,
             JoinError::Interrupted => JoinError::Interrupted,

@@ -38,7 +38,7 @@ use core::ops::ControlFlow;
 ///     }
 /// }
 ///
-/// let second = scope::with(Second(Mutex::new(Vec::new())), |s| {
+/// let second = scope::open_with(Second(Mutex::new(Vec::new())), |s| {
 ///     s.fork(|| Ok(1));
 ///     s.fork(|| Err("none".to_string()));
 ///     s.fork(|| Ok(1));
@@ -96,7 +96,7 @@ pub trait Joiner: Sync {
 ///     }
 /// }
 ///
-/// let count = scope::with(Count(AtomicU32::new(0)), |s| {
+/// let count = scope::open_with(Count(AtomicU32::new(0)), |s| {
 ///     s.fork(|| "7".parse::<u8>());
 ///     s.fork(|| "seven".parse::<i64>());
 ///     Ok(s.join()?.into_output())
@@ -127,7 +127,7 @@ pub trait JoinerFor<T>: Joiner {
 /// ```
 /// use pirn::scope::{self, Completed};
 /// let found = |subtask: &Completed<'_, u32, &str>| subtask.result().is_ok_and(|number| *number > 9);
-/// let results = scope::with(scope::all_until(found), |s| {
+/// let results = scope::open_with(scope::all_until(found), |s| {
 ///     s.fork(|| Ok(3));
 ///     s.fork(|| Ok(12));
 ///     Ok(s.join()?.into_output())
@@ -150,34 +150,11 @@ impl<'a, T, E> Completed<'a, T, E> {
     }
 
     /// Returns the number of the subtask, in the order of forks, from 0.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::{scope, thread};
-    /// let first = scope::all_until(|subtask| subtask.index() == 0);
-    /// let results = scope::with(first, |s| {
-    ///     s.fork(|| Ok(())); // when this has ended, the others are cancelled
-    ///     s.fork(|| thread::sleep_interruptible(std::time::Duration::from_secs(3600)));
-    ///     Ok(s.join()?.into_output())
-    /// });
-    /// assert!(matches!(results.unwrap()[..], [Ok(()), Err(scope::SubtaskError::Unavailable)]));
-    /// ```
     pub fn index(&self) -> usize {
         self.index
     }
 
     /// Returns whether the subtask has succeeded.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope;
-    /// let first_failure = scope::all_until(|subtask| !subtask.is_success());
-    /// let results = scope::with(first_failure, |s| {
-    ///     s.fork(|| "seven".parse::<u8>());
-    ///     Ok(s.join()?.into_output())
-    /// });
-    /// assert!(results.unwrap()[0].is_err());
-    /// ```
     pub fn is_success(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
     }
@@ -189,19 +166,6 @@ impl<'a, T, E> Completed<'a, T, E> {
     ///
     /// # Panics
     /// If the joiner has [taken](Self::take) the result.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::{self, Completed, Failure};
-    /// let fatal = |subtask: &Completed<'_, (), &str>| {
-    ///     matches!(subtask.result(), Err(Failure::Failed("disk full")))
-    /// };
-    /// let results = scope::with(scope::all_until(fatal), |s| {
-    ///     s.fork(|| Err("disk full"));
-    ///     Ok(s.join()?.into_output())
-    /// });
-    /// assert!(results.unwrap()[0].is_err());
-    /// ```
     pub fn result(&self) -> Result<&T, &Failure<E>> {
         match &self.result {
             Some(result) => result.as_ref(),
@@ -216,35 +180,6 @@ impl<'a, T, E> Completed<'a, T, E> {
     ///
     /// # Panics
     /// If the result has been taken.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor, SubtaskError};
-    /// use std::ops::ControlFlow;
-    /// # use std::sync::Mutex;
-    /// # struct Sum(Mutex<u32>);
-    /// # impl Joiner for Sum {
-    /// #     type Error = &'static str;
-    /// #     type Output = u32;
-    /// #     fn result(&self) -> Result<u32, JoinError<&'static str>> {
-    /// #         Ok(*self.0.lock().unwrap())
-    /// #     }
-    /// # }
-    /// impl JoinerFor<u32> for Sum {
-    ///     fn on_complete(&self, subtask: &mut Completed<'_, u32, &'static str>) -> ControlFlow<()> {
-    ///         *self.0.lock().unwrap() += subtask.take().unwrap_or(0);
-    ///         ControlFlow::Continue(())
-    ///     }
-    /// }
-    ///
-    /// let result = scope::with(Sum(Mutex::new(0)), |s| {
-    ///     let seven = s.fork(|| Ok(7));
-    ///     let joined = s.join()?;
-    ///     assert_eq!(*joined.output(), 7);
-    ///     Ok(seven.result(&joined))
-    /// });
-    /// assert!(matches!(result.unwrap(), Err(SubtaskError::Taken)));
-    /// ```
     pub fn take(&mut self) -> Result<T, Failure<E>> {
         match self.result.take() {
             Some(result) => result,

@@ -21,14 +21,14 @@ pub struct AwaitAllSuccessful<E> {
 /// Waits until all subtasks have succeeded. The first failure cancels the scope, and the join fails
 /// with it.
 ///
-/// This is the joiner of [`pirn::scope`](crate::scope()). Subtasks may be of different types, and
-/// are read through their handles ([`Subtask::get`](crate::scope::Subtask::get)).
+/// This is the joiner of [`scope::open`](crate::scope::open). Subtasks may be of different types,
+/// and are read through their handles ([`Subtask::get`](crate::scope::Subtask::get)).
 ///
 /// Loom's `Joiner.awaitAllSuccessfulOrThrow`.
 ///
 /// # Examples
 /// ```
-/// let sum = pirn::scope(|s| {
+/// let sum = pirn::scope::open(|s| {
 ///     let count = s.fork(|| "3".parse::<usize>());
 ///     let each = s.fork(|| "14".parse::<usize>());
 ///     let all = s.join()?;
@@ -101,7 +101,7 @@ struct Collected<T, E> {
 /// # Examples
 /// ```
 /// use pirn::scope;
-/// let lengths = scope::with(scope::all_successful(), |s| {
+/// let lengths = scope::open_with(scope::all_successful(), |s| {
 ///     for word in ["warp", "weft", "shuttle"] {
 ///         s.fork(move || Ok::<_, std::fmt::Error>(word.len()));
 ///     }
@@ -172,7 +172,7 @@ pub struct AnySuccessful<T, E>(Mutex<Option<Result<T, Failure<E>>>>);
 /// ```
 /// use pirn::{scope, thread};
 /// use std::time::Duration;
-/// let fastest = scope::with(scope::any_successful(), |s| {
+/// let fastest = scope::open_with(scope::any_successful(), |s| {
 ///     s.fork(|| {
 ///         thread::sleep_interruptible(Duration::from_secs(3600))?; // cut short
 ///         Ok("slow")
@@ -233,7 +233,7 @@ pub struct AwaitAll<E>(PhantomData<fn() -> E>);
 /// # Examples
 /// ```
 /// use pirn::scope::{self, State};
-/// scope::with(scope::await_all(), |s| {
+/// scope::open_with(scope::await_all(), |s| {
 ///     let good = s.fork(|| "7".parse::<u8>());
 ///     let bad = s.fork(|| "seven".parse::<u8>());
 ///     let ended = s.join()?;
@@ -315,7 +315,7 @@ impl<T, E, P> Drop for Judging<'_, T, E, P> {
 /// let joiner = scope::all_until(|subtask| {
 ///     !subtask.is_success() && failures.fetch_add(1, Ordering::Relaxed) == 2
 /// });
-/// let results = scope::with(joiner, |s| {
+/// let results = scope::open_with(joiner, |s| {
 ///     for digit in ["1", "one", "2", "two"] {
 ///         s.fork(|| digit.parse::<u8>());
 ///     }

@@ -14,7 +14,7 @@
 //! struct Response { in_stock: u32, order: String }
 //!
 //! fn handle_order(id: u32) -> Result<Response, JoinError<String>> {
-//!     pirn::scope(|s| {
+//!     pirn::scope::open(|s| {
 //!         let inventory = s.fork(|| update_inventory(id));
 //!         let order = s.fork(|| update_order(id));
 //!         let all = s.join()?; // the first failure cancels the other, and is the result
@@ -41,9 +41,9 @@
 //!
 //! | joiner | its join returns | it cancels on |
 //! |---|---|---|
-//! | [`await_all_successful`], the joiner of [`pirn::scope`](crate::scope()) | the proof by which subtasks are [read](Subtask::get) | the first failure |
+//! | [`await_all_successful`], the joiner of [`scope::open`](crate::scope::open) | the proof by which subtasks are [read](Subtask::get) | the first failure |
 //! | [`all_successful`] | all values, in the order of forks | the first failure |
-//! | [`any_successful`] | the first value; an error if there is none | the first success |
+//! | [`any_successful`] | the first value; an error if all fail | the first success |
 //! | [`await_all`] | nothing | never |
 //! | [`all_until`] | the result of each subtask | the predicate |
 //!
@@ -62,15 +62,13 @@
 //! The scope still waits for a subtask that ignores the interrupt.
 
 // `task_scope` is the scope as its owner sees it, `state` what owner and members share (the running
-// members and the cancellation). `fork` runs subtasks, `subtask` reads their results after the
-// join. `joiner` has the traits of joiners, `joiners` those that come with the library. `deadline`
+// members and the cancellation). `subtask` runs subtasks, and reads their results after the join.
+// `joiner` has the traits of joiners, `joiners` those that come with the library. `deadline`
 // watches the clock, also for calls without a scope, and `tree` lists all scopes.
 
 mod all;
-mod builder;
 mod deadline;
 mod error;
-mod fork;
 mod joiner;
 pub mod joiners;
 mod state;
@@ -85,7 +83,6 @@ mod sealed {
 }
 
 pub use all::{Tasks, all, any};
-pub use builder::Builder;
 pub use deadline::{deadline, with_deadline};
 pub use error::{Failure, JoinError};
 pub use joiner::{Completed, Joiner, JoinerFor};
@@ -99,20 +96,21 @@ pub use joiners::{
     any_successful as shutdown_on_success, await_all_successful as shutdown_on_failure,
 };
 pub use subtask::{Ended, Joined, State, Subtask, SubtaskError, Unjoined};
-pub use task_scope::TaskScope;
+pub use task_scope::{Builder, TaskScope};
 pub use tree::{ScopeId, ScopeInfo, snapshot};
 #[cfg(feature = "dump")]
-pub(crate) use tree::{len as open, outlines};
+pub(crate) use tree::{len as count, outlines};
 
-/// Opens a scope for subtasks that may fail with an `E`. The first failure cancels the others.
+/// Opens a scope for subtasks that may fail with an `E` (Loom's `StructuredTaskScope.open`). The
+/// first failure cancels the others.
 ///
 /// Calls `f` with the scope. When this function returns, nothing that was forked in the scope runs
-/// any more. The joiner is [`await_all_successful`]; [`with`] takes another, and [`Builder`] sets
-/// names, timeouts and limits. Subtasks that cannot fail can use the simpler
+/// any more. The joiner is [`await_all_successful`]; [`open_with`] takes another, and [`Builder`]
+/// sets names, timeouts and limits. Subtasks that cannot fail can use the simpler
 /// [`thread::scope`](crate::thread::scope).
 ///
 /// # Errors
-/// The error that `f` returns, usually that of the [join](TaskScope::join).
+/// The error that `f` returns, usually from the [join](TaskScope::join).
 ///
 /// # Panics
 /// If `f` panics, or returns `Ok` without having joined the subtasks that it forked.
@@ -120,7 +118,7 @@ pub(crate) use tree::{len as open, outlines};
 /// # Examples
 /// ```
 /// let numbers = [1, 2, 3, 4];
-/// let sum = pirn::scope(|s| {
+/// let sum = pirn::scope::open(|s| {
 ///     let (low, high) = numbers.split_at(2); // borrowed by both
 ///     let low = s.fork(|| low.iter().copied().reduce(|a, b| a + b).ok_or("empty"));
 ///     let high = s.fork(|| high.iter().copied().reduce(|a, b| a + b).ok_or("empty"));
@@ -130,7 +128,7 @@ pub(crate) use tree::{len as open, outlines};
 /// assert_eq!(sum.unwrap(), 10);
 /// ```
 #[track_caller]
-pub fn scope<'env, E, R, F>(f: F) -> Result<R, JoinError<E>>
+pub fn open<'env, E, R, F>(f: F) -> Result<R, JoinError<E>>
 where
     E: Send,
     F: for<'scope> FnOnce(
@@ -143,7 +141,7 @@ where
 /// Opens a scope with a joiner.
 ///
 /// # Errors
-/// The error that `f` returns, usually that of the [join](TaskScope::join).
+/// The error that `f` returns, usually from the [join](TaskScope::join).
 ///
 /// # Panics
 /// If `f` panics, or returns `Ok` without having joined the subtasks that it forked.
@@ -151,7 +149,7 @@ where
 /// # Examples
 /// ```
 /// use pirn::scope;
-/// let fastest = scope::with(scope::any_successful(), |s| {
+/// let fastest = scope::open_with(scope::any_successful(), |s| {
 ///     s.fork(|| Err("broken"));
 ///     s.fork(|| Ok("working"));
 ///     Ok(s.join()?.into_output())
@@ -159,7 +157,7 @@ where
 /// assert_eq!(fastest.unwrap(), "working");
 /// ```
 #[track_caller]
-pub fn with<'env, J, R, F>(joiner: J, f: F) -> Result<R, JoinError<J::Error>>
+pub fn open_with<'env, J, R, F>(joiner: J, f: F) -> Result<R, JoinError<J::Error>>
 where
     J: Joiner,
     F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,

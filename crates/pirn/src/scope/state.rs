@@ -16,22 +16,25 @@
 //! member counts itself out under the lock and does not touch the scope afterwards; the owner
 //! learns under the same lock that it was the last. So the frame outlives all its uses.
 
+use super::tree::TreeShard;
 use super::{deadline, tree};
 use crate::scoped_value::Bindings;
-use crate::thread::{Panic, Thread, ThreadId};
+use crate::thread::{self, Panic, Thread, ThreadId};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
+use pirn_rt::blocking;
 use pirn_rt::blocking::list::{Linked, Links, List};
 use pirn_rt::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
-use pirn_rt::local;
 use pirn_rt::lock::Lock;
+use pirn_rt::panic;
 use pirn_rt::recorder::kinds;
+use pirn_rt::sched;
+use pirn_rt::sched::recorded;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::identity::{self, Platform};
-use pirn_rt::vthread::wait_word::Hearing;
-use pirn_rt::vthread::{self, Core, recorded, summons};
+use pirn_rt::vthread::Core;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 use std::io;
 use std::sync::Arc;
 
@@ -44,8 +47,7 @@ thread_local! {
 pub(crate) struct ScopeState {
     pub(super) id: u64,
     pub(super) name: Option<Arc<str>>,
-    /// Outlives this state, which is on that thread's stack.
-    pub(super) owner: Owner,
+    pub(super) owner: Thread,
     /// The scope in which this one was opened.
     parent: *const ScopeState,
     /// When the scope is cancelled at the latest.
@@ -54,7 +56,8 @@ pub(crate) struct ScopeState {
     pub(super) bindings: Bindings,
     cancelled: AtomicBool,
     pub(super) inner: Lock<Inner>,
-    /// The scope's place in the list of all scopes.
+    /// The list that has the scope, and the scope's place in it.
+    pub(super) shard: &'static TreeShard,
     pub(super) place: Links<ScopeState>,
 }
 
@@ -141,12 +144,13 @@ impl ScopeState {
     pub(super) fn new(name: Option<Arc<str>>, deadline: Deadline) -> ScopeState {
         // SAFETY: a scope that is opened now ends before its parent does.
         let parent = unsafe { current() };
+        let id = sched::next_id();
         ScopeState {
-            id: identity::next_id(),
+            id,
             name,
-            owner: Owner::current(),
+            owner: thread::current(),
             parent: parent.map_or(ptr::null(), ptr::from_ref),
-            // An inner scope never outlives the outer's deadline, or that of a call around it.
+            // An inner scope never outlives the deadline of the outer one, or of a call around it.
             deadline: deadline.min(deadline::in_force()),
             bindings: Bindings::current(),
             cancelled: AtomicBool::new(false),
@@ -158,8 +162,15 @@ impl ScopeState {
                 waiting: None,
                 cause: None,
             }),
+            shard: tree::shard(id),
             place: Links::new(),
         }
+    }
+
+    /// Returns whether this is the child of a fork, and the scope was opened in the parent: its
+    /// members have stayed behind there, and one of them may hold the lock.
+    pub(super) fn is_left_behind(&self) -> bool {
+        !ptr::eq(self.shard, tree::shard(self.id))
     }
 
     /// Returns the scope in which this one was opened.
@@ -171,7 +182,7 @@ impl ScopeState {
 
     /// Calls `f` with this as the running thread's innermost scope.
     pub(super) fn within<R>(&self, f: impl FnOnce() -> R) -> R {
-        local::with(&SCOPE, ptr::from_ref(self), f)
+        panic::with_local(&SCOPE, ptr::from_ref(self), f)
     }
 
     /// Calls `f` with this scope in the tree of all scopes.
@@ -256,9 +267,9 @@ impl ScopeState {
         self.depart(|inner| inner.watched = false);
     }
 
-    /// Returns what to say about a wait. A wait for all members is one that only they can end, or
-    /// who cancels the scope.
-    fn awaited(&self, what: Until) -> Awaited {
+    /// Returns the reason of a wait. A wait for all members is one that only they can end, or a
+    /// cancellation of the scope.
+    fn awaited(&self, what: Until) -> WaitReason {
         let for_all = match what {
             Until::Room(most) => most == 0 && self.deadline.is_never(),
             Until::Unused => true,
@@ -268,35 +279,30 @@ impl ScopeState {
         } else {
             Kind::ScopeEvent
         };
-        Awaited::new(kind, self.id)
+        WaitReason::new(kind, self.id)
     }
 
     /// Blocks the owner, which is the caller, until `what` holds, the deadline passes, or (if
-    /// `hearing` is given) it is interrupted.
+    /// `interruptible` says so) it is interrupted.
     pub(super) fn wait(
         &self,
         what: Until,
         deadline: Deadline,
-        hearing: Option<Hearing>,
+        interruptible: Interruptible,
     ) -> Outcome {
-        loop {
-            match self.wait_once(what, deadline, hearing) {
-                Outcome::Summoned => drop(summons::attend()),
-                outcome => return outcome,
-            }
-        }
+        blocking::wait_past_safe_points(|| self.wait_once(what, deadline, interruptible))
     }
 
-    /// Does the same until the owner is summoned.
-    fn wait_once(&self, what: Until, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
+    /// Does the same until a safe point of the owner is requested.
+    fn wait_once(&self, what: Until, deadline: Deadline, interruptible: Interruptible) -> Outcome {
+        if self.is_left_behind() {
+            return Outcome::Closed;
+        }
         let mut inner = self.inner.lock();
         if inner.has_come(what, self.is_cancelled()) {
             return Outcome::Ready;
         }
-        if pirn_rt::runtime::has_forked() {
-            return Outcome::Closed; // The members have stayed behind in the parent process.
-        }
-        let wait = match Wait::hearing(self.awaited(what), hearing) {
+        let wait = match Wait::begin(self.awaited(what), interruptible) {
             Ok(wait) => wait,
             Err(refused) => return refused,
         };
@@ -309,7 +315,7 @@ impl ScopeState {
         // A platform thread goes on as soon as it is claimed, but the lock that the claimer holds
         // is on its stack: it waits until the claimer has unlocked. (A virtual thread is woken
         // after that.)
-        if outcome != Outcome::Ready || matches!(self.owner, Owner::Platform(_)) {
+        if outcome != Outcome::Ready || !self.owner.is_virtual() {
             self.inner.lock().waiting = None;
         }
         outcome
@@ -318,6 +324,9 @@ impl ScopeState {
     /// Cancels the scope unless it is cancelled already: no more subtasks are started, the owner's
     /// join returns, and all members but `except` are interrupted.
     pub(super) fn cancel(&self, cause: Cause, except: Option<&Member>) {
+        if self.is_left_behind() {
+            return self.cancelled.store(true, Ordering::Relaxed); // Relaxed: for this thread only.
+        }
         let wakeup = {
             let mut inner = self.inner.lock();
             if self.is_cancelled() {
@@ -328,9 +337,6 @@ impl ScopeState {
             inner.cause = Some(cause);
             // Release: pairs with the Acquire in `is_cancelled`.
             self.cancelled.store(true, Ordering::Release);
-            if pirn_rt::runtime::has_forked() {
-                return; // The members have stayed behind in the parent process.
-            }
             inner.claim_owner(true)
         };
         recorded::event(kinds::SCOPE_CANCEL, self.id);
@@ -363,7 +369,7 @@ impl ScopeState {
         }
         wakes.perform();
         for thread in listened.into_iter().flatten() {
-            crate::thread::tell_listeners(thread);
+            crate::thread::interrupt::tell_listeners(thread);
         }
         count == WakeList::CAPACITY
     }
@@ -416,16 +422,13 @@ impl Member {
         }
     }
 
-    /// Returns the member's record. Called under the scope's lock, with a member of its lists.
-    pub(super) fn core(&self) -> Option<&Core> {
+    /// Returns a handle to the member's thread. Called under the scope's lock, with a member of its
+    /// lists.
+    pub(super) fn thread(&self) -> Option<Thread> {
         // SAFETY: the thread does not end before it has left the scope, for which it needs the
         // lock.
-        self.thread.get().map(|core| unsafe { core.as_ref() })
-    }
-
-    /// Returns a handle to the member's thread. Called as [`core`](Self::core) is.
-    pub(super) fn thread(&self) -> Option<Thread> {
-        self.core().map(|core| Thread::from_virtual(core.to_ref()))
+        let core = self.thread.get().map(|core| unsafe { core.as_ref() });
+        core.map(|core| Thread::from_virtual(core.to_ref()))
     }
 
     /// Leaves the scope, which may be gone when this returns, if the member has entered it.
@@ -441,30 +444,36 @@ impl Member {
     }
 }
 
-/// The thread that opened a scope, without a counted reference if it is a virtual one.
-pub(super) enum Owner {
-    Virtual(NonNull<Core>),
-    Platform(Arc<Platform>),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::{self, JoinError};
+    use crate::testing::fork_while;
+    use crate::thread::Interrupted;
 
-impl Owner {
-    /// Returns the running thread.
-    fn current() -> Owner {
-        match vthread::current() {
-            Some(core) => Owner::Virtual(core.as_ptr()),
-            None => Owner::Platform(Platform::current()),
-        }
-    }
-
-    /// Returns a handle to the thread.
-    ///
-    /// # Safety
-    /// The thread has not ended.
-    pub(super) unsafe fn thread(&self) -> Thread {
-        match self {
-            // SAFETY: the caller's contract.
-            Owner::Virtual(core) => Thread::from_virtual(unsafe { core.as_ref() }.to_ref()),
-            Owner::Platform(platform) => Thread::from_platform(Arc::clone(platform)),
-        }
+    #[test]
+    fn the_child_of_a_fork_leaves_a_scope_that_a_member_has_locked() {
+        let outcome: Result<(), JoinError<Interrupted>> = scope::open(|s| {
+            let parked = s.fork(crate::thread::park_interruptible);
+            // SAFETY: the scope stays until the holder has ended.
+            let scope: &'static ScopeState = unsafe { current() }.unwrap();
+            let hold = |meanwhile: &dyn Fn()| {
+                let _inner = scope.inner.lock();
+                meanwhile();
+            };
+            fork_while(hold, || {
+                assert!(format!("{s:?}").contains("subtasks: []"));
+                scope.cancel(Cause::Owner, None);
+                assert_eq!(
+                    scope.wait(Until::Unused, Deadline::NEVER, Interruptible::Never),
+                    Outcome::Closed
+                );
+                let joined = s.join().unwrap_err();
+                assert!(matches!(joined.error(), JoinError::Cancelled));
+            });
+            parked.thread().unwrap().unpark();
+            Err(JoinError::Cancelled)
+        });
+        assert!(outcome.is_err());
     }
 }

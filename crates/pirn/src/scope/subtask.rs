@@ -1,14 +1,25 @@
-//! Subtasks: the handle that a fork returns, and the proofs of the join by which results are read.
+//! Subtasks: the handle that a fork returns, and the proofs of the join by which results are read;
+//! and how a subtask runs: its thread's body, its membership in the scope, and the packet for its
+//! result.
 
-use super::fork::Packet;
 use super::sealed::Sealed;
-use super::{AllOk, Failure, JoinError};
-use crate::thread::{Panic, Thread};
+use super::state::{Cause, Member};
+use super::task_scope::Frame;
+use super::{AllOk, Completed, Failure, JoinError, JoinerFor};
+use crate::thread::{Builder, Panic, Thread};
+use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use pirn_rt::vthread::{ThreadRef, life};
+use core::sync::atomic::{AtomicU8, Ordering};
+use pirn_rt::sched;
+use pirn_rt::sched::body::{self, Body, caught};
+use pirn_rt::vthread::record::Place;
+use pirn_rt::vthread::{ThreadRef, join};
+use pirn_rt::write_fields;
 use std::error::Error;
+use std::io;
 
 /// The state of a subtask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -78,7 +89,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 ///
 /// Nothing is read before the join:
 /// ```compile_fail,E0061
-/// pirn::scope(|s| {
+/// pirn::scope::open(|s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
 ///     subtask.get(); // not joined
 ///     s.join()?;
@@ -87,9 +98,9 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// ```
 /// The proof that another scope has been joined does not help:
 /// ```compile_fail
-/// pirn::scope(|outer| {
+/// pirn::scope::open(|outer| {
 ///     let subtask = outer.fork(|| Ok::<_, std::fmt::Error>(1));
-///     pirn::scope(|inner| {
+///     pirn::scope::open(|inner| {
 ///         let all = inner.join()?;
 ///         subtask.get(&all); // of the outer scope
 ///         Ok::<_, pirn::scope::JoinError<std::fmt::Error>>(())
@@ -101,7 +112,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// Not every joiner guarantees that all subtasks have succeeded:
 /// ```compile_fail,E0308
 /// use pirn::scope;
-/// scope::with(scope::await_all(), |s| {
+/// scope::open_with(scope::await_all(), |s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
 ///     let all = s.join()?;
 ///     Ok(subtask.get(&all)) // it may have failed
@@ -109,7 +120,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// ```
 /// A subtask belongs to the owner of its scope, and stays in the scope:
 /// ```compile_fail,E0277
-/// pirn::scope(|s| {
+/// pirn::scope::open(|s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
 ///     s.fork(move || { drop(subtask); Ok(()) });
 ///     s.join()?;
@@ -117,7 +128,7 @@ impl<E: Error + 'static> Error for SubtaskError<E> {
 /// });
 /// ```
 /// ```compile_fail
-/// let kept = pirn::scope(|s| {
+/// let kept = pirn::scope::open(|s| {
 ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(1));
 ///     s.join()?;
 ///     Ok(subtask)
@@ -141,24 +152,8 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         }
     }
 
-    /// Returns the subtask on `thread`, which leaves its result in `packet`.
-    ///
-    /// # Safety
-    /// `packet` is in the thread's allocation, and this is the only handle of the thread.
-    pub(super) unsafe fn new(
-        index: usize,
-        packet: NonNull<Packet<T, E>>,
-        thread: ThreadRef,
-    ) -> Subtask<'scope, T, E> {
-        Subtask {
-            index,
-            started: Some((thread, packet)),
-            scope: PhantomData,
-        }
-    }
-
     fn packet(&self) -> Option<&Packet<T, E>> {
-        // SAFETY: the reference beside it keeps the packet, by the contract of `new`.
+        // SAFETY: the reference beside it keeps the packet, which `fork` has put there.
         let packet = |(_, packet): &(_, NonNull<_>)| unsafe { packet.as_ref() };
         self.started.as_ref().map(packet)
     }
@@ -176,16 +171,6 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
 
     /// Returns the thread if the subtask was started, for example to
     /// [interrupt](Thread::interrupt) this subtask alone.
-    ///
-    /// # Examples
-    /// ```
-    /// let result = pirn::scope::with(pirn::scope::await_all(), |s| {
-    ///     let parked = s.fork(pirn::thread::park_interruptible);
-    ///     parked.thread().unwrap().interrupt();
-    ///     Ok(parked.result(&s.join()?))
-    /// });
-    /// assert!(result.unwrap().is_err());
-    /// ```
     pub fn thread(&self) -> Option<Thread> {
         let (thread, _) = self.started.as_ref()?;
         Some(Thread::from_virtual(thread.clone()))
@@ -224,15 +209,6 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
     }
 
     /// Returns a reference to the result; `None` if it is unavailable, or the joiner has taken it.
-    ///
-    /// # Examples
-    /// ```
-    /// let seven = pirn::scope(|s| {
-    ///     let number = s.fork(|| "7".parse::<u8>());
-    ///     Ok(matches!(number.peek(&s.join()?), Some(Ok(7))))
-    /// });
-    /// assert!(seven.unwrap());
-    /// ```
     pub fn peek<'a>(
         &'a self,
         ended: &'a impl Ended<'scope>,
@@ -241,9 +217,9 @@ impl<'scope, T, E> Subtask<'scope, T, E> {
         if self.state() == State::Unavailable {
             return None;
         }
-        // SAFETY: this is the handle, borrowed, and the state was seen.
-        let result = unsafe { self.packet()?.peek() };
-        Some(result?.as_ref())
+        // SAFETY: the result is ours, since the state was seen; the handle is borrowed.
+        let result = unsafe { &*self.packet()?.result.get() };
+        Some(result.as_ref()?.as_ref())
     }
 }
 
@@ -251,7 +227,7 @@ impl<T, E> Drop for Subtask<'_, T, E> {
     fn drop(&mut self) {
         if let Some((thread, _)) = &self.started {
             // The second of the two drops the result: we, or the thread at its end.
-            life::detach(thread);
+            join::detach(thread);
         }
     }
 }
@@ -307,7 +283,7 @@ impl<'scope, O> Joined<'scope, O> {
 ///
 /// # Examples
 /// ```
-/// let result = pirn::scope(|s| {
+/// let result = pirn::scope::open(|s| {
 ///     let order = s.fork(|| Err::<(), _>("out of stock"));
 ///     Ok(order.result(&s.join().unwrap_err()))
 /// });
@@ -343,4 +319,226 @@ impl<E> From<Unjoined<'_, E>> for JoinError<E> {
     fn from(unjoined: Unjoined<'_, E>) -> JoinError<E> {
         unjoined.error
     }
+}
+
+/// The place in which a subtask leaves its result.
+struct Packet<T, E> {
+    /// A [`State`]. While it is `Unavailable`, the result belongs to the subtask, and afterwards to
+    /// the handle.
+    state: AtomicU8,
+    result: UnsafeCell<Option<Result<T, Failure<E>>>>,
+}
+
+// SAFETY: the result belongs to the running subtask until the state changes, and then to its
+// handle.
+unsafe impl<T: Send, E: Send> Sync for Packet<T, E> {}
+// SAFETY: owns the result.
+unsafe impl<T: Send, E: Send> Send for Packet<T, E> {}
+
+impl<T, E> Packet<T, E> {
+    fn new() -> Packet<T, E> {
+        Packet {
+            state: AtomicU8::new(State::Unavailable as u8),
+            result: UnsafeCell::new(None),
+        }
+    }
+
+    fn state(&self) -> State {
+        // Acquire: pairs with the Release in `complete`, which publishes the result.
+        match self.state.load(Ordering::Acquire) {
+            1 => State::Success,
+            2 => State::Failed,
+            _ => State::Unavailable,
+        }
+    }
+
+    /// Takes the result.
+    ///
+    /// # Safety
+    /// The caller has the handle and has seen that the state is not `Unavailable`, or is the
+    /// subtask itself and has seen that there is no handle.
+    unsafe fn take(&self) -> Option<Result<T, Failure<E>>> {
+        // SAFETY: the caller's contract.
+        unsafe { (*self.result.get()).take() }
+    }
+}
+
+/// The body of a subtask's thread: its membership, its result, and, until the subtask starts, its
+/// closure.
+struct Fork<T, J: JoinerFor<T>, F> {
+    member: Member,
+    packet: Packet<T, J::Error>,
+    index: usize,
+    /// On the owner's stack, for as long as the member has not left.
+    frame: NonNull<Frame<J>>,
+    closure: UnsafeCell<MaybeUninit<F>>,
+}
+
+impl<T, J, F> Fork<T, J, F>
+where
+    J: JoinerFor<T>,
+    F: FnOnce() -> Result<T, J::Error>,
+{
+    /// Calls the closure, stores its result, and tells the joiner.
+    ///
+    /// # Safety
+    /// Called once, by the subtask, which is a member of the scope.
+    unsafe fn run_closure(&self) {
+        // SAFETY: the caller's contract: the owner keeps the frame while the member has not left.
+        let (frame, closure) = unsafe {
+            (
+                self.frame.as_ref(),
+                (*self.closure.get()).assume_init_read(),
+            )
+        };
+        let state = &frame.state;
+        if state.is_cancelled() {
+            return; // The subtask must not start any more: the closure is dropped.
+        }
+        let call = || caught(closure);
+        // SAFETY: the owner's calls of `bind` enclose the scope, and the scope waits for this
+        // thread.
+        let result = unsafe { state.within(|| state.bindings.within(call)) };
+        let failed = !matches!(result, Ok(Ok(_)));
+        let result = match result {
+            Ok(result) => result.map_err(Failure::Failed),
+            Err(payload) => Err(Failure::Panicked(Panic::new(payload))),
+        };
+        // SAFETY: the result is the subtask's until the state changes. It was empty.
+        unsafe { self.packet.result.get().write(Some(result)) };
+        // The deadline has caused the failure: waits and inner scopes end at that moment too, and
+        // may end before the thread that cancels this scope runs.
+        if failed && state.deadline.has_passed() {
+            state.cancel(Cause::TimedOut, Some(&self.member));
+        }
+        self.complete(frame);
+    }
+
+    /// Tells the joiner of the result in the packet, and leaves the result to the handle. Drops the
+    /// result instead if the scope is cancelled.
+    fn complete(&self, frame: &Frame<J>) {
+        // SAFETY: the result is the subtask's until the state changes.
+        let result = unsafe { &mut *self.packet.result.get() };
+        if frame.state.is_cancelled() || frame.state.is_left_behind() {
+            *result = None;
+            return;
+        }
+        let state = match result {
+            Some(Ok(_)) => State::Success,
+            _ => State::Failed,
+        };
+        let flow = frame
+            .joiner
+            .on_complete(&mut Completed::new(self.index, result));
+        // Release: publishes the result to `Packet::state`.
+        self.packet.state.store(state as u8, Ordering::Release);
+        if flow.is_break() {
+            frame.state.cancel(Cause::Joiner, Some(&self.member));
+        }
+    }
+
+    /// Calls `part`. A panic of it, by the joiner or a destructor, cancels the scope.
+    ///
+    /// # Safety
+    /// The member has not left the scope.
+    unsafe fn or_cancel(&self, part: impl FnOnce()) {
+        if let Err(panic) = Panic::catch(part) {
+            // SAFETY: the caller's contract: the owner keeps the frame.
+            let state = unsafe { &self.frame.as_ref().state };
+            state.cancel(Cause::Panicked(panic), Some(&self.member));
+        }
+    }
+}
+
+impl<T, J, F> Body for Fork<T, J, F>
+where
+    J: JoinerFor<T>,
+    F: FnOnce() -> Result<T, J::Error>,
+{
+    fn code() -> &'static str {
+        core::any::type_name::<F>()
+    }
+
+    unsafe fn run(&self) {
+        // SAFETY: called once, by the subtask; its member entered the scope before the start and
+        // leaves it in `ended`.
+        unsafe { self.or_cancel(|| self.run_closure()) };
+    }
+
+    unsafe fn abandon(&self) {
+        let tell = || {
+            let failure = Panic::new(Box::new(
+                "the scheduler dropped this virtual thread before it ran",
+            ));
+            // SAFETY: called instead of `run`: the closure has not run and never will, and the
+            // caller has the right to write the result. The frame is there: the member has entered,
+            // or the owner is still in its `fork`.
+            unsafe {
+                (*self.closure.get()).assume_init_drop();
+                let result = Some(Err(Failure::Panicked(failure)));
+                self.packet.result.get().write(result);
+                self.complete(self.frame.as_ref());
+            }
+        };
+        // SAFETY: the member has entered the scope and not left it, or the owner is in its `fork`.
+        unsafe { self.or_cancel(tell) };
+    }
+
+    unsafe fn drop_result(&self) {
+        // SAFETY: the caller's contract: there is no handle.
+        drop(unsafe { self.packet.take() });
+    }
+
+    unsafe fn ended(&self) {
+        // SAFETY: called once; the member can have entered only its own scope, in `fork`.
+        unsafe { self.member.leave() };
+    }
+}
+
+/// Forks a subtask. It is not started if the scope is cancelled.
+///
+/// # Errors
+/// The thread could not be made.
+pub(super) fn fork<'scope, T, J, F>(
+    builder: &Builder,
+    place: Place,
+    frame: &Frame<J>,
+    index: usize,
+    closure: F,
+) -> io::Result<Subtask<'scope, T, J::Error>>
+where
+    J: JoinerFor<T>,
+    F: FnOnce() -> Result<T, J::Error> + Send + 'scope,
+    T: Send + 'scope,
+{
+    let write = |place: *mut Fork<T, J, F>| {
+        // Unsafe: `allocate` passes memory that is valid for writes.
+        write_fields!(unsafe place => Fork {
+            member: Member::new(&frame.state),
+            packet: Packet::new(),
+            index: index,
+            frame: NonNull::from(frame),
+            closure: UnsafeCell::new(MaybeUninit::new(closure)),
+        });
+    };
+    let (thread, ready, fork) =
+        // SAFETY: `write` writes the whole body.
+        builder.make(place, |attributes| unsafe { body::allocate(attributes, write) })?;
+    // SAFETY: the body is in the thread's allocation, of which we have a reference.
+    let fork = unsafe { fork.as_ref() };
+    thread.set_scope(frame.state.id);
+    // SAFETY: the member is new, and its thread's own reference keeps it until it leaves in
+    // `ended`.
+    if !unsafe { frame.state.enter(&fork.member, thread.as_ptr()) } {
+        // We have the right to run it and give it up: its closure is dropped, and its resources are
+        // freed.
+        sched::abandon(ready);
+        return Ok(Subtask::unavailable(index));
+    }
+    sched::schedule(ready, sched::Cause::Start);
+    Ok(Subtask {
+        index,
+        started: Some((thread, NonNull::from(&fork.packet))),
+        scope: PhantomData,
+    })
 }

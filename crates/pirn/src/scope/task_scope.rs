@@ -1,27 +1,183 @@
-//! The scope as its owner sees it.
+//! The scope as its owner sees it, and the builder that opens it.
 
 use super::deadline::ScopeDeadline;
-use super::fork;
+use super::joiners::AwaitAllSuccessful;
 use super::state::{Cause, ScopeState, Until};
-use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined};
-use crate::thread::Builder;
+use super::subtask;
+use super::{JoinError, Joined, Joiner, JoinerFor, Subtask, Unjoined, await_all_successful};
+use crate::thread;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
+use core::num::NonZeroUsize;
 use core::panic::Location;
 use core::ptr::NonNull;
 use pirn_rt::blocking::wait::Outcome;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::record::Place;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_word::Interruptible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Configures a scope before it is opened.
+///
+/// # Examples
+/// ```
+/// use pirn::scope;
+/// use std::time::Duration;
+///
+/// let sum = scope::Builder::new()
+///     .name("sums")
+///     .timeout(Duration::from_secs(60))
+///     .limit(2)
+///     .open_with(scope::all_successful(), |s| {
+///         for i in 0..10 {
+///             s.fork(move || Ok::<_, std::fmt::Error>(i * i));
+///         }
+///         Ok(s.join()?.into_output().iter().sum::<i32>())
+///     })?;
+/// assert_eq!(sum, 285);
+/// # Ok::<(), scope::JoinError<std::fmt::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder opens nothing by itself"]
+pub struct Builder {
+    name: Option<Arc<str>>,
+    deadline: Option<Instant>,
+    timeout: Option<Duration>,
+    limit: usize,
+    threads: thread::Builder,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// Returns a builder of a scope without a name, a deadline or a limit, whose subtasks run on
+    /// unnamed virtual threads.
+    #[inline]
+    pub fn new() -> Builder {
+        Builder {
+            name: None,
+            deadline: None,
+            timeout: None,
+            limit: usize::MAX,
+            threads: thread::Builder::new(),
+        }
+    }
+
+    /// Names the scope, for [`Debug`](core::fmt::Debug) and [dumps](super::snapshot()).
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Cancels the scope if it has not been joined this long after it was opened. The join then
+    /// fails with [`JoinError::TimedOut`], unless the joiner decides otherwise; the results of
+    /// completed subtasks can still be read.
+    ///
+    /// An inner scope never outlives the deadline of the outer one, which is the innermost scope of
+    /// the same thread or the one in which the owner was forked.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::{scope, thread};
+    /// use std::time::Duration;
+    /// let partial = scope::Builder::new().timeout(Duration::from_millis(20)).open(|s| {
+    ///     let quick = s.fork(|| Ok("quick"));
+    ///     let slow = s.fork(|| thread::sleep_interruptible(Duration::from_secs(3600)).map(|()| "slow"));
+    ///     match s.join() {
+    ///         Ok(_) => unreachable!(),
+    ///         Err(late) => Ok((quick.result(&late).ok(), slow.result(&late).ok())),
+    ///     }
+    /// })?;
+    /// assert!(matches!(partial, (_, None))); // (Some("quick"), None) if 20 ms were enough for it
+    /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Builder {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Cancels the scope as [`timeout`](Self::timeout) does, at a point in time. If both are set,
+    /// the earlier one holds.
+    pub fn deadline(mut self, deadline: Instant) -> Builder {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Limits the number of subtasks that run at once: a fork waits until there is room.
+    ///
+    /// # Panics
+    /// If the limit is 0: no subtask could ever run.
+    pub fn limit(mut self, subtasks: usize) -> Builder {
+        let limit = NonZeroUsize::new(subtasks);
+        self.limit = limit.expect("a limit of 0 subtasks lets none run").get();
+        self
+    }
+
+    /// Sets the builder of the threads that run the subtasks: with names, another stack size, or
+    /// another scheduler.
+    pub fn threads(mut self, threads: thread::Builder) -> Builder {
+        self.threads = threads;
+        self
+    }
+
+    /// Opens the scope, as [`scope::open`](crate::scope::open) does.
+    ///
+    /// # Errors
+    /// The same as for `scope::open`.
+    ///
+    /// # Panics
+    /// The same as for `scope::open`.
+    #[track_caller]
+    #[inline]
+    pub fn open<'env, E, R, F>(self, f: F) -> Result<R, JoinError<E>>
+    where
+        E: Send,
+        F: for<'scope> FnOnce(
+            TaskScope<'scope, 'env, AwaitAllSuccessful<E>>,
+        ) -> Result<R, JoinError<E>>,
+    {
+        self.open_with(await_all_successful(), f)
+    }
+
+    /// Opens the scope with a joiner, as [`scope::open_with`](super::open_with) does.
+    ///
+    /// # Errors
+    /// The same as for `scope::open_with`.
+    ///
+    /// # Panics
+    /// The same as for `scope::open_with`.
+    #[track_caller]
+    #[inline]
+    pub fn open_with<'env, J, R, F>(self, joiner: J, f: F) -> Result<R, JoinError<J::Error>>
+    where
+        J: Joiner,
+        F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,
+    {
+        let deadline = self.deadline.map_or(Deadline::NEVER, Deadline::at);
+        let timeout = self.timeout.map_or(Deadline::NEVER, Deadline::after);
+        let frame = Frame {
+            state: ScopeState::new(self.name, deadline.min(timeout)),
+            joiner,
+            threads: self.threads,
+            limit: self.limit,
+            deadline: ScopeDeadline::new(),
+        };
+        run(&frame, f)
+    }
+}
 
 /// What the owner of a scope and its subtasks share, on the owner's stack.
 pub(super) struct Frame<J> {
     pub(super) state: ScopeState,
     pub(super) joiner: J,
-    pub(super) threads: Builder,
+    pub(super) threads: thread::Builder,
     /// The number of subtasks that may run at once.
     pub(super) limit: usize,
     pub(super) deadline: ScopeDeadline,
@@ -38,13 +194,13 @@ struct Owner {
 
 /// An open scope: its owner forks subtasks in it and joins them.
 ///
-/// It is made by [`pirn::scope`](crate::scope()), [`scope::with`](super::with) and
+/// It is made by [`scope::open`](crate::scope::open), [`scope::open_with`](super::open_with) and
 /// [`scope::Builder`](super::Builder). `'scope` is the lifetime in which subtasks may run, `'env`
-/// that of the values that they may borrow.
+/// the lifetime of the values that they may borrow.
 ///
 /// Only the owner can fork and join. A subtask cannot:
 /// ```compile_fail,E0277
-/// pirn::scope(|s| {
+/// pirn::scope::open(|s| {
 ///     s.fork(|| { s.fork(|| Ok(())); Ok::<_, std::fmt::Error>(()) });
 ///     s.join()?;
 ///     Ok(())
@@ -52,14 +208,14 @@ struct Owner {
 /// ```
 /// Another thread cannot either:
 /// ```compile_fail,E0277
-/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+/// pirn::scope::open::<std::fmt::Error, _, _>(|s| {
 ///     std::thread::scope(|threads| { threads.spawn(move || s.join().is_ok()); });
 ///     Ok(())
 /// });
 /// ```
 /// Nothing can be forked after the join:
 /// ```compile_fail,E0382
-/// pirn::scope(|s| {
+/// pirn::scope::open(|s| {
 ///     s.join()?;
 ///     s.fork(|| Ok::<_, std::fmt::Error>(()));
 ///     Ok(())
@@ -67,7 +223,7 @@ struct Owner {
 /// ```
 /// There is no second join, whatever the result of the first:
 /// ```compile_fail,E0382
-/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+/// pirn::scope::open::<std::fmt::Error, _, _>(|s| {
 ///     let _ = s.join();
 ///     s.join()?;
 ///     Ok(())
@@ -76,14 +232,14 @@ struct Owner {
 /// The scope ends where its block ends, neither later nor before the scopes that were opened in it:
 /// ```compile_fail,E0521
 /// let mut kept = None;
-/// pirn::scope::<std::fmt::Error, _, _>(|s| {
+/// pirn::scope::open::<std::fmt::Error, _, _>(|s| {
 ///     kept = Some(s); // to be joined later
 ///     Ok(())
 /// });
 /// ```
 /// Subtasks may outlive the local variables of that block, and so cannot borrow them:
 /// ```compile_fail,E0373
-/// pirn::scope(|s| {
+/// pirn::scope::open(|s| {
 ///     let local = String::from("local");
 ///     s.fork(|| Ok::<_, std::fmt::Error>(local.len()));
 ///     s.join()?;
@@ -104,7 +260,7 @@ pub struct TaskScope<'scope, 'env: 'scope, J: Joiner> {
 
 /// Runs `f` with a scope, and leaves the scope when no thread is in it any more.
 #[track_caller]
-pub(super) fn run<'env, J, R, F>(frame: &Frame<J>, f: F) -> Result<R, JoinError<J::Error>>
+fn run<'env, J, R, F>(frame: &Frame<J>, f: F) -> Result<R, JoinError<J::Error>>
 where
     J: Joiner,
     F: for<'scope> FnOnce(TaskScope<'scope, 'env, J>) -> Result<R, JoinError<J::Error>>,
@@ -128,7 +284,7 @@ where
         let result = catch_unwind(AssertUnwindSafe(body));
         if !owner.alone.get() {
             frame.deadline.end(state);
-            state.wait(Until::Unused, Deadline::NEVER, None); // Not interruptible.
+            state.wait(Until::Unused, Deadline::NEVER, Interruptible::Never); // Not interruptible.
         }
         result
     });
@@ -158,7 +314,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// # Examples
     /// ```
     /// let words = ["warp", "weft"];
-    /// let total = pirn::scope(|s| {
+    /// let total = pirn::scope::open(|s| {
     ///     let lengths: Vec<_> = words
     ///         .iter()
     ///         .map(|word| s.fork(|| Ok::<_, std::fmt::Error>(word.len())))
@@ -202,7 +358,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
             && state.wait(
                 Until::Room(frame.limit - 1),
                 Deadline::NEVER,
-                Some(Hearing::Always),
+                Interruptible::Always,
             ) == Outcome::Interrupted
         {
             state.cancel(Cause::Interrupted, None);
@@ -214,7 +370,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
         if state.is_cancelled() {
             return Subtask::unavailable(index);
         }
-        let forked = fork::fork(&frame.threads, place, frame, index, f);
+        let forked = subtask::fork(&frame.threads, place, frame, index, f);
         forked.unwrap_or_else(|error| {
             state.cancel(Cause::Fork(error), None);
             Subtask::unavailable(index)
@@ -235,7 +391,7 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// # Examples
     /// ```
     /// use pirn::scope::JoinError;
-    /// let sum = pirn::scope(|s| {
+    /// let sum = pirn::scope::open(|s| {
     ///     let (digit, word) = (s.fork(|| "7".parse::<u8>()), s.fork(|| "seven".parse::<u8>()));
     ///     let all = s.join()?; // leaves the scope here
     ///     Ok(digit.get(&all) + word.get(&all))
@@ -253,14 +409,14 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     ) -> Result<Joined<'scope, J::Output>, Unjoined<'scope, J::Error>> {
         self.owner.joined.set(true);
         let state = &self.frame().state;
-        match state.wait(Until::Room(0), deadline, Some(Hearing::Always)) {
-            // The time may be that of the call around the scope, which interrupts the owner.
+        match state.wait(Until::Room(0), deadline, Interruptible::Always) {
+            // The call around the scope may have a deadline, which interrupts the owner.
             Outcome::Interrupted if state.deadline.has_passed() => {
                 state.cancel(Cause::TimedOut, None)
             }
             Outcome::Interrupted => state.cancel(Cause::Interrupted, None),
             Outcome::TimedOut => state.cancel(Cause::TimedOut, None),
-            Outcome::Closed => state.cancel(Cause::Owner, None),
+            Outcome::Closed => return Err(Unjoined::new(JoinError::Cancelled)),
             _ => {
                 let alone = !state.is_cancelled() && state.deadline.is_never();
                 self.owner.alone.set(alone);
@@ -284,18 +440,6 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     ///
     /// # Errors
     /// The same as for `join`; [`JoinError::TimedOut`] unless the joiner decides otherwise.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::{scope::JoinError, thread};
-    /// use std::time::{Duration, Instant};
-    /// let result = pirn::scope(|s| {
-    ///     let _sleeper = s.fork(|| thread::sleep_interruptible(Duration::from_secs(3600)));
-    ///     s.join_until(Instant::now() + Duration::from_millis(1))?;
-    ///     Ok(())
-    /// });
-    /// assert!(matches!(result, Err(JoinError::TimedOut)));
-    /// ```
     pub fn join_until(
         self,
         deadline: Instant,
@@ -306,71 +450,16 @@ impl<'scope, 'env, J: Joiner> TaskScope<'scope, 'env, J> {
     /// Cancels the scope: no more subtasks are started, running subtasks are interrupted, and the
     /// join fails with [`JoinError::Cancelled`], unless the scope was cancelled before for another
     /// reason.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::scope::{self, JoinError, State};
-    /// let result = pirn::scope(|s| {
-    ///     s.cancel();
-    ///     let subtask = s.fork(|| Ok::<_, std::fmt::Error>(())); // not started
-    ///     assert_eq!(subtask.state(), State::Unavailable);
-    ///     s.join()?;
-    ///     Ok(())
-    /// });
-    /// assert!(matches!(result, Err(JoinError::Cancelled)));
-    /// ```
     pub fn cancel(&self) {
         self.frame().state.cancel(Cause::Owner, None);
     }
 
     /// Returns whether the scope has been cancelled.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scope::<std::fmt::Error, _, _>(|s| {
-    ///     assert!(!s.is_cancelled());
-    ///     s.cancel();
-    ///     assert!(s.is_cancelled());
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), pirn::scope::JoinError<std::fmt::Error>>(())
-    /// ```
     pub fn is_cancelled(&self) -> bool {
         self.frame().state.is_cancelled()
     }
 
     /// Returns the joiner.
-    ///
-    /// # Examples
-    /// ```
-    /// # use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor};
-    /// # use pirn::thread;
-    /// # use std::ops::ControlFlow;
-    /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// /// A joiner that counts the subtasks that have completed.
-    /// struct Done(AtomicU32);
-    /// # impl Joiner for Done {
-    /// #     type Error = std::fmt::Error;
-    /// #     type Output = ();
-    /// #     fn result(&self) -> Result<(), JoinError<std::fmt::Error>> {
-    /// #         Ok(())
-    /// #     }
-    /// # }
-    /// # impl<T> JoinerFor<T> for Done {
-    /// #     fn on_complete(&self, _: &mut Completed<'_, T, std::fmt::Error>) -> ControlFlow<()> {
-    /// #         self.0.fetch_add(1, Ordering::Relaxed);
-    /// #         ControlFlow::Continue(())
-    /// #     }
-    /// # }
-    /// scope::with(Done(AtomicU32::new(0)), |s| {
-    ///     s.fork(|| Ok(7));
-    ///     while s.joiner().0.load(Ordering::Relaxed) < 1 {
-    ///         thread::yield_now(); // or show the progress
-    ///     }
-    ///     Ok(s.join()?.into_output())
-    /// })?;
-    /// # Ok::<(), JoinError<std::fmt::Error>>(())
-    /// ```
     pub fn joiner(&self) -> &J {
         &self.frame().joiner
     }

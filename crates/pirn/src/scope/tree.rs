@@ -1,4 +1,4 @@
-//! All open scopes and their members, for people and for dumps.
+//! All open scopes and their members: what programs and dumps show.
 
 use super::state::{Member, ScopeState};
 use crate::thread::{Thread, ThreadId};
@@ -7,24 +7,41 @@ use core::num::NonZeroU64;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use pirn_rt::blocking::list::{Linked, Links, List};
 use pirn_rt::lock::Lock;
+use pirn_rt::poison::PerProcess;
 use std::sync::Arc;
 
-/// The number of lists of scopes: several, so that carriers that open scopes do not contend.
+/// All scopes, in several lists, so that carriers that open scopes do not contend.
+struct Tree([TreeShard; SHARDS]);
+
 const SHARDS: usize = 16;
 
 #[repr(align(64))]
-struct TreeShard {
+pub(super) struct TreeShard {
     scopes: Lock<List<ScopeState>>,
     /// The length of the list, readable without its lock.
     len: AtomicUsize,
 }
 
-static TREE: [TreeShard; SHARDS] = [const {
-    TreeShard {
-        scopes: Lock::new(List::new()),
-        len: AtomicUsize::new(0),
+static TREE: PerProcess<Tree> = PerProcess::new();
+
+/// Forgets the scopes of the parent, most of whose owners and members do not exist here.
+pub(crate) fn after_fork() {
+    TREE.after_fork();
+}
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree(core::array::from_fn(|_| TreeShard {
+            scopes: Lock::new(List::new()),
+            len: AtomicUsize::new(0),
+        }))
     }
-}; SHARDS];
+}
+
+/// Returns the list that has the scope with this id.
+pub(super) fn shard(id: u64) -> &'static TreeShard {
+    &TREE.get().0[id as usize % SHARDS]
+}
 
 impl Linked for ScopeState {
     fn links(&self) -> &Links<ScopeState> {
@@ -32,24 +49,19 @@ impl Linked for ScopeState {
     }
 }
 
-fn shard(scope: &ScopeState) -> &'static TreeShard {
-    &TREE[scope.id as usize % SHARDS]
-}
-
 impl TreeShard {
     /// Notes the length of the list, under its lock.
     fn set_len(&self, change: impl FnOnce(usize) -> usize) {
-        let len = change(self.len.load(Ordering::Relaxed)); // Relaxed: as below.
-        self.len.store(len, Ordering::Relaxed); // Relaxed: for people to read.
+        let len = change(self.len.load(Ordering::Relaxed)); // Relaxed: statistics only.
+        self.len.store(len, Ordering::Relaxed); // Relaxed: statistics only.
     }
 }
 
 /// Returns the number of open scopes.
 #[cfg(feature = "dump")]
 pub(crate) fn len() -> usize {
-    TREE.iter()
-        .map(|shard| shard.len.load(Ordering::Relaxed))
-        .sum() // Relaxed: as above.
+    let shards = TREE.get().0.iter();
+    shards.map(|shard| shard.len.load(Ordering::Relaxed)).sum() // Relaxed: statistics only.
 }
 
 /// Adds a scope to the tree.
@@ -57,20 +69,21 @@ pub(crate) fn len() -> usize {
 /// # Safety
 /// The scope is not in the tree yet, and stays in its place until it has been [removed](remove).
 pub(super) unsafe fn add(scope: &ScopeState) {
-    let shard = shard(scope);
-    let mut scopes = shard.scopes.lock();
+    let mut scopes = scope.shard.scopes.lock();
     // SAFETY: the caller's contract.
     unsafe { scopes.append(scope) };
-    shard.set_len(|len| len + 1);
+    scope.shard.set_len(|len| len + 1);
 }
 
 /// Removes a scope from the tree.
 pub(super) fn remove(scope: &ScopeState) {
-    let shard = shard(scope);
-    let mut scopes = shard.scopes.lock();
+    if scope.is_left_behind() {
+        return;
+    }
+    let mut scopes = scope.shard.scopes.lock();
     // SAFETY: the scope can be in no other list.
     let removed = unsafe { scopes.remove(scope) };
-    shard.set_len(|len| len - usize::from(removed));
+    scope.shard.set_len(|len| len - usize::from(removed));
 }
 
 /// A unique identifier of a scope. It is never used again in the same process.
@@ -156,26 +169,13 @@ impl ScopeInfo {
             id: ScopeId::of(scope),
             name: scope.name.clone(),
             parent: scope.parent().map(ScopeId::of),
-            // SAFETY: the owner does not end before its scope does, and the scope is there.
-            owner: unsafe { scope.owner.thread() },
+            owner: scope.owner.clone(),
             cancelled: scope.is_cancelled(),
             subtasks: Vec::new(),
         }
     }
 
     /// Returns the ids of the scope's subtasks.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::{scope, thread};
-    /// scope::with(scope::await_all(), |s| {
-    ///     let parked = s.fork(thread::park_interruptible).thread().unwrap();
-    ///     assert!(scope::snapshot().iter().any(|scope| scope.subtask_ids().any(|id| id == parked.id())));
-    ///     parked.interrupt();
-    ///     Ok(s.join()?.into_output())
-    /// })?;
-    /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
-    /// ```
     pub fn subtask_ids(&self) -> impl Iterator<Item = ThreadId> + '_ {
         self.subtasks.iter().map(Thread::id)
     }
@@ -183,6 +183,9 @@ impl ScopeInfo {
 
 /// Adds a scope's members to a list. Fails with the capacity that the list lacks.
 fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
+    if scope.is_left_behind() {
+        return Ok(());
+    }
     let inner = scope.inner.lock();
     if threads.capacity() - threads.len() < inner.running {
         return Err(inner.running);
@@ -216,11 +219,24 @@ fn fill(scope: &ScopeState, threads: &mut Vec<Thread>) -> Result<(), usize> {
 /// # Ok::<(), scope::JoinError<thread::Interrupted>>(())
 /// ```
 pub fn snapshot() -> Vec<ScopeInfo> {
+    let mut scopes: Vec<_> = copies(true).into_iter().map(|(scope, _)| scope).collect();
+    scopes.sort_unstable_by_key(|scope| scope.id);
+    scopes
+}
+
+/// Returns all open scopes without their subtasks, each with the number of those, in no order.
+#[cfg(feature = "dump")]
+pub(crate) fn outlines() -> Vec<(ScopeInfo, usize)> {
+    copies(false)
+}
+
+/// Returns all open scopes, each with the number of its subtasks; `all`: with the subtasks.
+fn copies(all: bool) -> Vec<(ScopeInfo, usize)> {
     let mut scopes = Vec::new();
-    for shard in &TREE {
+    for shard in &TREE.get().0 {
         let mut copy = Copy::default();
-        while let Err((infos, threads)) = copy.fill(&shard.scopes) {
-            // Drop what has been copied, and allocate, outside the lock.
+        while let Err((infos, threads)) = copy.fill(&shard.scopes, all) {
+            // Drop the copies, and allocate, outside the lock.
             copy = Copy {
                 infos: Vec::with_capacity(infos),
                 threads: Vec::with_capacity(threads),
@@ -229,36 +245,10 @@ pub fn snapshot() -> Vec<ScopeInfo> {
         let mut threads = copy.threads.into_iter();
         scopes.extend(copy.infos.into_iter().map(|(mut info, subtasks)| {
             info.subtasks = threads.by_ref().take(subtasks).collect();
-            info
+            (info, subtasks)
         }));
     }
-    scopes.sort_unstable_by_key(|scope| scope.id);
     scopes
-}
-
-/// Returns all open scopes without their subtasks, each with the number of those, in no order.
-#[cfg(feature = "dump")]
-pub(crate) fn outlines() -> Vec<(ScopeInfo, u64)> {
-    let mut all = Vec::new();
-    for shard in &TREE {
-        let add = |all: &mut Vec<_>| {
-            let scopes = shard.scopes.lock();
-            let count = scopes.iter().count();
-            if all.capacity() - all.len() < count {
-                return Err(count + 8); // More may be opened before the next attempt.
-            }
-            all.extend(scopes.iter().map(|scope| {
-                let members = scope.inner.lock().running;
-                (ScopeInfo::bare(scope), members as u64)
-            }));
-            Ok(())
-        };
-        // Memory is never allocated under a lock of the runtime.
-        while let Err(needed) = add(&mut all) {
-            all.reserve(needed);
-        }
-    }
-    all
 }
 
 /// A copy of a list of scopes, made under locks and therefore without allocating.
@@ -266,33 +256,35 @@ pub(crate) fn outlines() -> Vec<(ScopeInfo, u64)> {
 struct Copy {
     /// The scopes, each with the number of its subtasks.
     infos: Vec<(ScopeInfo, usize)>,
-    /// The subtasks of the first scope, then those of the second, and so on.
+    /// The subtasks of the first scope, then of the second, and so on.
     threads: Vec<Thread>,
 }
 
 impl Copy {
-    /// Fills this empty copy. If the capacity is too small, fails with the capacity that is needed.
-    fn fill(&mut self, shard: &Lock<List<ScopeState>>) -> Result<(), (usize, usize)> {
+    /// Fills this empty copy; `all`: with the subtasks. If the capacity is too small, fails with
+    /// the capacity that is needed.
+    fn fill(&mut self, shard: &Lock<List<ScopeState>>, all: bool) -> Result<(), (usize, usize)> {
         let scopes = shard.lock();
         let (mut count, mut members) = (0, 0);
         let mut enough = true;
         for scope in scopes.iter() {
+            let mut running = scope.inner.lock().running;
             count += 1;
-            members += scope.inner.lock().running;
-            let before = self.threads.len();
-            enough = enough
-                && self.infos.len() < self.infos.capacity()
-                && fill(scope, &mut self.threads).is_ok();
+            members += if all { running } else { 0 };
+            enough = enough && self.infos.len() < self.infos.capacity();
+            if all && enough {
+                let before = self.threads.len();
+                enough = fill(scope, &mut self.threads).is_ok();
+                running = self.threads.len() - before;
+            }
             if enough {
-                let subtasks = self.threads.len() - before;
-                self.infos.push((ScopeInfo::bare(scope), subtasks));
+                self.infos.push((ScopeInfo::bare(scope), running));
             }
         }
         // More scopes may be opened before the next attempt.
-        if enough {
-            Ok(())
-        } else {
-            Err((count + 8, members + 64))
+        match enough {
+            true => Ok(()),
+            false => Err((count + 8, members + 64)),
         }
     }
 }
@@ -309,5 +301,28 @@ impl fmt::Debug for ScopeInfo {
             .field("parent", &self.parent.map(|parent| parent.0))
             .field("subtasks", &self.subtasks)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scope::{self, JoinError};
+    use crate::testing::fork_while;
+
+    #[test]
+    fn the_child_of_a_fork_opens_scopes_whatever_its_parent_has_locked() {
+        let hold = |meanwhile: &dyn Fn()| {
+            let _all = TREE.get().0.each_ref().map(|shard| shard.scopes.lock());
+            meanwhile();
+        };
+        fork_while(hold, || {
+            let opened: Result<(), JoinError<fmt::Error>> = scope::open(|s| {
+                assert_eq!(snapshot().len(), 1);
+                s.join()?;
+                Ok(())
+            });
+            assert!(opened.is_ok() && snapshot().is_empty());
+        });
     }
 }

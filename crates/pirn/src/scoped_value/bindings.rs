@@ -26,7 +26,7 @@
 
 use core::cell::Cell;
 use core::ptr;
-use pirn_rt::local;
+use pirn_rt::panic;
 
 /// One bound value, on the stack of the [`Bindings::bind`] that made it.
 struct Binding {
@@ -49,7 +49,8 @@ pub(crate) struct Bindings(*const Binding);
 // changes, so any thread may read it. The targets of its pointers are not read here, and
 // `ScopedValue` requires `Sync`.
 unsafe impl Send for Bindings {}
-// SAFETY: as above.
+// SAFETY: it is read only inside `within`, whose caller upholds that the list lives; a list never
+// changes, so any thread may read it.
 unsafe impl Sync for Bindings {}
 
 thread_local! {
@@ -72,7 +73,7 @@ impl Bindings {
     /// The `bind` calls that made these bindings return only after this call has.
     #[inline]
     pub(crate) unsafe fn within<R>(self, f: impl FnOnce() -> R) -> R {
-        local::with(&IN_FORCE, self, f)
+        panic::with_local(&IN_FORCE, self, f)
     }
 
     /// Calls `f` with `value` bound to `key`, in addition to the bindings in force.

@@ -27,8 +27,8 @@ use core::sync::atomic::AtomicU8;
 /// It works on virtual and on platform threads, and each thread has its own bindings. Forks of a
 /// *structured scope* inherit the bindings that were in force when the scope was opened, at the
 /// cost of one pointer, because the forks end before the bindings do. Other threads start with
-/// nothing bound: those of [`thread::spawn`](crate::thread::spawn) may outlive the bindings, and
-/// those of [`thread::scope`](crate::thread::scope) and `std::thread` behave in the same way.
+/// nothing bound: threads of [`thread::spawn`](crate::thread::spawn) may outlive the bindings, and
+/// threads of [`thread::scope`](crate::thread::scope) and `std::thread` behave in the same way.
 ///
 /// # Types
 /// `T` may be unsized (`str`, `[u8]`, `dyn Trait + Sync`). It must be [`Sync`], because forks read
@@ -103,14 +103,6 @@ pub struct ScopedValue<T: ?Sized> {
 impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     /// Returns a scoped value that is not bound yet. Programs usually call
     /// [`scoped_value!`](macro@crate::scoped_value) instead.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::ScopedValue;
-    ///
-    /// static DEPTH: ScopedValue<u32> = ScopedValue::new();
-    /// assert_eq!(DEPTH.bind(&1, || DEPTH.get()), 1);
-    /// ```
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "a default is not `const`")]
     pub const fn new() -> ScopedValue<T> {
@@ -150,16 +142,6 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     ///
     /// # Panics
     /// If nothing is bound on this thread. [`try_with`](Self::try_with) returns `None` instead.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scoped_value! {
-    ///     static WORDS: [&'static str];
-    /// }
-    ///
-    /// let count = WORDS.bind(&["warp", "weft"], || WORDS.with(|words| words.len()));
-    /// assert_eq!(count, 2);
-    /// ```
     #[inline]
     #[track_caller]
     pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
@@ -198,15 +180,6 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     ///
     /// # Panics
     /// If nothing is bound on this thread.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scoped_value! {
-    ///     static REQUEST_ID: u64;
-    /// }
-    ///
-    /// assert_eq!(REQUEST_ID.bind(&7, || REQUEST_ID.get()), 7);
-    /// ```
     #[inline]
     #[track_caller]
     pub fn get(&self) -> T
@@ -221,19 +194,6 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     /// # Panics
     /// If nothing is bound on this thread. [`cloned_or`](Self::cloned_or) returns a default
     /// instead.
-    ///
-    /// # Examples
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// pirn::scoped_value! {
-    ///     static CONFIG: Arc<Vec<u32>>;
-    /// }
-    ///
-    /// let config = Arc::new(vec![1, 2]);
-    /// let clone = CONFIG.bind(&config, || CONFIG.cloned());
-    /// assert!(Arc::ptr_eq(&clone, &config));
-    /// ```
     #[inline]
     #[track_caller]
     pub fn cloned(&self) -> T
@@ -244,16 +204,6 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     }
 
     /// Returns a clone of the bound value, or `default` if nothing is bound on this thread.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scoped_value! {
-    ///     static RETRIES: u32;
-    /// }
-    ///
-    /// assert_eq!(RETRIES.cloned_or(3), 3);
-    /// assert_eq!(RETRIES.bind(&0, || RETRIES.cloned_or(3)), 0);
-    /// ```
     #[inline]
     pub fn cloned_or(&self, default: T) -> T
     where
@@ -263,16 +213,6 @@ impl<T: ?Sized + Sync + 'static> ScopedValue<T> {
     }
 
     /// Returns whether a value is bound on this thread.
-    ///
-    /// # Examples
-    /// ```
-    /// pirn::scoped_value! {
-    ///     static TRACING: ();
-    /// }
-    ///
-    /// assert!(!TRACING.is_bound());
-    /// assert!(TRACING.bind(&(), || TRACING.is_bound()));
-    /// ```
     #[inline]
     pub fn is_bound(&self) -> bool {
         Bindings::find(self.key()).is_some()

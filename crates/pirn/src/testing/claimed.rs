@@ -1,8 +1,8 @@
 //! A waker that has claimed a wait cannot be stopped before the wake.
 
 use pirn_rt::blocking::wait::{Outcome, Wait, WakeList};
-use pirn_rt::mark;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
+use pirn_rt::no_suspend;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Has a virtual thread wait, and calls `claim_and_wake` with its wait.
@@ -10,7 +10,7 @@ fn with_waiter(claim_and_wake: impl FnOnce(&Wait) + Send) {
     let published = AtomicPtr::<Wait>::new(std::ptr::null_mut());
     crate::thread::scope(|scope| {
         scope.spawn(|| {
-            let wait = Wait::new(Awaited::new(Kind::Park, 0));
+            let wait = Wait::new(WaitReason::new(Kind::Park, 0));
             published.store((&raw const wait).cast_mut(), Ordering::Release);
             assert_eq!(wait.block(), Outcome::Ready);
         });
@@ -30,17 +30,17 @@ fn with_waiter(claim_and_wake: impl FnOnce(&Wait) + Send) {
 #[test]
 fn a_waker_cannot_be_stopped_between_the_claim_and_the_wake() {
     with_waiter(|wait| {
-        assert!(!mark::is_up());
+        assert!(!no_suspend::is_on());
         let wakeup = wait.claim(Outcome::Ready).unwrap();
-        assert!(mark::is_up());
+        assert!(no_suspend::is_on());
         wakeup.perform();
-        assert!(!mark::is_up());
+        assert!(!no_suspend::is_on());
     });
     with_waiter(|wait| {
         let mut wakes = WakeList::new();
         wakes.push(wait.claim(Outcome::Ready).unwrap());
-        assert!(mark::is_up());
+        assert!(no_suspend::is_on());
         assert_eq!(wakes.perform(), 1);
-        assert!(!mark::is_up());
+        assert!(!no_suspend::is_on());
     });
 }

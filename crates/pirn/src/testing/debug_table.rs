@@ -3,7 +3,6 @@
 use crate::thread;
 use core::ffi::c_void;
 use pirn_observe::debug_table::{COUNT, PIRN_DEBUG, VERSION};
-use pirn_rt::vthread::record::Phase;
 use std::collections::HashMap;
 
 /// The table's names with their values.
@@ -36,18 +35,18 @@ impl Names {
     }
 
     /// Returns the records of all threads that have a stack, each with the end of its slot.
-    fn residents(&self) -> Vec<(usize, usize)> {
+    fn threads(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for number in 0..read(self.get("regions.count")) {
             let region = read(self.get("regions") + 8 * number);
-            let table = read(self.get("residents") + 8 * number);
+            let table = read(self.get("threads") + 8 * number);
             if table == 0 {
                 continue;
             }
             let [base, stride, slots] = ["base", "stride", "capacity"]
                 .map(|field| read(region + self.get(&format!("region.{field}"))));
             for index in 0..slots {
-                let record = read(table + 8 * index) & !self.get("residents.flags");
+                let record = read(table + 8 * index) & !self.get("threads.flags");
                 if record != 0 {
                     found.push((record, base + (index + 1) * stride));
                 }
@@ -94,16 +93,17 @@ fn a_reader_from_outside_finds_threads_and_what_they_are() {
         .name("under-glass".into())
         .spawn(thread::park)
         .unwrap();
+    const PARKED: usize = 1;
     let id = parked.thread().id().number() as usize;
     let names = Names::read();
     assert_ne!(read(names.get("runtime")), 0);
     let field = |record: usize, name: &str| read(record + names.get(&format!("thread.{name}")));
     // It is off its stack a moment after it has begun.
     let (record, end) = loop {
-        let mut all = names.residents().into_iter();
+        let mut all = names.threads().into_iter();
         let found = all.find(|(record, _)| field(*record, "id") == id);
         match found {
-            Some((record, end)) if field(record, "phase") & 0xff == Phase::Waiting as usize => {
+            Some((record, end)) if field(record, "handshake") & 0xffff_ffff == PARKED => {
                 break (record, end);
             }
             _ => thread::yield_now(),

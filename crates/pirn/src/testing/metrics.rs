@@ -1,7 +1,7 @@
 use super::{few, make_with, spawn};
-use crate::thread::join::RawHandle;
-use pirn_observe::metrics::{Depth, Line, collect};
-use pirn_rt::runtime::{Runtime, RuntimeSettings};
+use crate::thread::JoinHandle;
+use pirn_observe::metrics::{Line, snapshot_of};
+use pirn_rt::sched::runtime::{Runtime, RuntimeSettings};
 use std::time::Duration;
 
 /// Makes a runtime of its own, so that other tests do not count.
@@ -12,7 +12,7 @@ fn start(parallelism: usize) -> &'static Runtime {
         max_blocking_threads: 4,
         ..few(parallelism)
     });
-    runtime.start_scheduler().unwrap();
+    pirn_rt::carriers::start(runtime).unwrap();
     runtime
 }
 
@@ -21,7 +21,7 @@ fn each_runtime_counts_for_itself() {
     let (one, two) = (start(1), start(2));
     let in_one = Vec::from_iter((0..50).map(|i| spawn(one, move || i)));
     let in_two = Vec::from_iter((0..20).map(|i| spawn(two, move || i)));
-    let sum = |handles: Vec<RawHandle<i32>>| -> i32 {
+    let sum = |handles: Vec<JoinHandle<i32>>| -> i32 {
         handles
             .into_iter()
             .map(|handle| handle.join().unwrap())
@@ -31,22 +31,22 @@ fn each_runtime_counts_for_itself() {
     for (runtime, threads) in [(one, 50), (two, 20)] {
         // A thread is counted as ended after its joiner has been told.
         let metrics = loop {
-            let metrics = collect(runtime, Depth::Counters);
-            if metrics.ended == threads {
+            let metrics = snapshot_of(runtime);
+            if metrics["ended"] == threads {
                 break metrics;
             }
             std::thread::yield_now();
         };
-        assert_eq!(metrics.started, threads);
-        assert_eq!(metrics.threads.all(), 0);
-        assert!(metrics.mounts >= threads);
-        assert_eq!(metrics.stack_slots.used, 0);
+        assert_eq!(metrics["started"], threads);
+        assert_eq!(metrics.sum("threads"), 0);
+        assert!(metrics["mounts"] >= threads);
+        assert_eq!(metrics["stack_slots.used"], 0);
     }
 }
 
 #[test]
 fn numbers_are_seconds_without_needless_digits() {
-    let metrics = collect(start(1), Depth::Counters);
+    let metrics = snapshot_of(start(1));
     let text = metrics.to_prometheus();
     for line in [
         "pirn_schedule_latency_seconds_bucket{le=\"0.000000256\"} 0",
@@ -65,7 +65,7 @@ fn numbers_are_seconds_without_needless_digits() {
 
 #[test]
 fn every_metric_has_one_header_and_some_values() {
-    let text = collect(start(1), Depth::Thorough).to_prometheus();
+    let text = snapshot_of(start(1)).to_prometheus();
     let mut names = Vec::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
@@ -93,15 +93,11 @@ fn every_metric_has_one_header_and_some_values() {
 #[test]
 fn a_line_of_json_has_rates_of_what_was_counted_meanwhile() {
     let runtime = start(1);
-    let first = Line::new(
-        collect(runtime, Depth::Counters),
-        Duration::from_secs(1),
-        None,
-    );
+    let first = Line::new(snapshot_of(runtime), Duration::from_secs(1), None);
     for handle in Vec::from_iter((0..10).map(|_| spawn(runtime, || ()))) {
         handle.join().unwrap();
     }
-    let after = collect(runtime, Depth::Counters);
+    let after = snapshot_of(runtime);
     let second = Line::new(after, Duration::from_secs(2), Some(&first)).to_string();
     assert!(
         first.to_string().contains("\"rates\":{\"started\":0.0,"),
@@ -113,4 +109,22 @@ fn a_line_of_json_has_rates_of_what_was_counted_meanwhile() {
     assert_eq!(second.lines().count(), 1);
     let (open, close) = (second.matches('{').count(), second.matches('}').count());
     assert_eq!(open, close);
+}
+
+#[test]
+fn every_number_has_one_name() {
+    let metrics = snapshot_of(start(1));
+    for (name, part, number) in metrics.iter() {
+        let full = match part {
+            "" => name.to_owned(),
+            part => format!("{name}.{part}"),
+        };
+        assert_eq!(metrics.get(&full), Some(number), "{full}");
+    }
+    let states = metrics.iter().filter(|(name, ..)| *name == "threads");
+    assert_eq!(states.count(), 4);
+    assert_eq!(
+        [metrics.get("threads"), metrics.get("threads.x")],
+        [None; 2]
+    );
 }

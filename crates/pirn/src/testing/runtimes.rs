@@ -1,14 +1,12 @@
 //! Several runtimes in one process.
 
 use crate::testing::{few, make_with, spawn};
-use crate::thread::join::RawHandle;
 use core::ptr;
 use pirn_rt::blocking::pool::bounded;
-use pirn_rt::mark::Raised;
-use pirn_rt::runtime::{self, Runtime, RuntimeSettings};
-use pirn_rt::vthread::awaited::Awaited;
-use pirn_rt::vthread::record::Phase;
-use pirn_rt::{sched, vthread};
+use pirn_rt::no_suspend::NoSuspend;
+use pirn_rt::sched;
+use pirn_rt::sched::runtime::{self, Runtime, RuntimeSettings};
+use pirn_rt::vthread::wait_reason::WaitReason;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
@@ -24,15 +22,15 @@ fn make(parallelism: usize) -> &'static Runtime {
 
 fn start(parallelism: usize) -> &'static Runtime {
     let runtime = make(parallelism);
-    runtime.start_scheduler().unwrap();
+    pirn_rt::carriers::start(runtime).unwrap();
     runtime
 }
 
 /// Panics unless the running thread is carried by `runtime`.
 #[track_caller]
 fn assert_on(runtime: &Runtime) {
-    let mark = Raised::new();
-    let carrier = vthread::carrier(&mark).expect("a virtual thread");
+    let section = NoSuspend::new();
+    let carrier = sched::carrier(&section).expect("a virtual thread");
     assert!(ptr::eq(carrier.runtime(), runtime));
     if let Some(processor) = carrier.processor() {
         assert!(ptr::eq(processor.runtime(), runtime));
@@ -106,7 +104,7 @@ fn a_runtime_without_carriers_keeps_its_threads_in_its_own_queue() {
     let first = one.injector.pop(1, |_| unreachable!()).unwrap();
     sched::abandon(first);
     assert_eq!(one.injector.len(), 2);
-    // Nobody holds a processor, and threads of one runtime wake nobody of the other.
+    // No carrier holds a processor, and threads of one runtime wake none of the other's.
     assert_eq!((one.idle.count(), two.idle.count()), (0, 0));
     assert!(!one.idle.is_requested() && !two.idle.is_requested());
 }
@@ -121,7 +119,7 @@ fn offload_from(
     let handles = Vec::from_iter((0..callers).map(|_| {
         let call = call.clone();
         spawn(runtime, move || {
-            (0..calls).for_each(|_| bounded(Awaited::call(c"test"), &call))
+            (0..calls).for_each(|_| bounded(WaitReason::call(c"test"), &call))
         })
     }));
     for handle in handles {
@@ -139,58 +137,4 @@ fn each_of_many_blocked_calls_gets_a_pool_thread() {
         barrier.wait();
     });
     assert!(runtime.pool.threads() >= CALLS);
-}
-
-/// Waits until all of these threads are parked.
-fn await_parked(threads: &[RawHandle<()>]) {
-    let parked = |thread: &RawHandle<()>| thread.core().phase() == Phase::Waiting;
-    while !threads.iter().all(parked) {
-        std::thread::yield_now();
-    }
-}
-
-// One test, because each sweep of the process changes the marks.
-#[test]
-fn sweeps_page_out_threads_that_have_not_run_since_the_last_one() {
-    let runtime = start(2);
-    let threads = Vec::from_iter((0..100).map(|number| {
-        spawn(runtime, move || {
-            let text = format!("thread {number}");
-            crate::thread::park();
-            assert_eq!(text, format!("thread {number}"));
-            crate::thread::park();
-        })
-    }));
-    await_parked(&threads);
-    sched::cold::sweep();
-    assert!(sched::cold::sweep() >= threads.len());
-    let (woken, others) = threads.split_at(50);
-    for thread in woken {
-        thread.thread().unpark();
-        while thread.core().mark_waiting() {
-            std::thread::yield_now(); // The mark goes when the thread runs.
-        }
-    }
-    await_parked(woken);
-    assert!(others.iter().all(|thread| thread.core().mark_waiting()));
-    // While the sweeper looks at them, threads come and go.
-    let churn = spawn(runtime, || {
-        for _ in 0..50 {
-            let short = [(); 200].map(|()| crate::thread::spawn(crate::thread::yield_now));
-            for thread in short {
-                thread.join().unwrap();
-            }
-        }
-    });
-    while !churn.is_finished() {
-        sched::cold::sweep();
-    }
-    churn.join().unwrap();
-    for thread in threads {
-        while !thread.is_finished() {
-            thread.thread().unpark();
-            std::thread::yield_now();
-        }
-        thread.join().unwrap();
-    }
 }

@@ -13,13 +13,13 @@
 //! an extent that is not written yet, or not there any more: two fences for the compiler. A dump
 //! finds the head at the same distance from the thread pointer in each thread's TLS block.
 //!
-//! On a platform thread nobody reads the list.
+//! Dumps do not read the list of a platform thread.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, compiler_fence};
 
-/// The extent of a call of [`annotate`], on its stack. The order of the fields is that of
+/// The extent of a call of [`annotate`], on its stack. The fields are in the order of
 /// `pirn_observe::dump::ANNOTATION_WORDS`.
 #[repr(C)]
 struct Extent {
@@ -35,16 +35,15 @@ const _: () = {
 };
 
 thread_local! {
-    // Has no destructor, so that those of other thread-locals may call `annotate`.
+    // Has no destructor, so that destructors of other thread-locals may call `annotate`.
     static INNERMOST: AtomicPtr<Extent> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
-/// Calls a function, and has dumps say meanwhile that the running thread works for this.
+/// Calls a function. Meanwhile dumps say that the running thread works for this.
 ///
-/// `what` is a name for people: that of a request, a job, an actor, a tenant. `pirn dump` shows it
-/// with the thread, and `--where for=…` finds the thread by it. That is how threads are told apart
-/// that all have the same stack. Calls nest: a dump shows the eight innermost names, of each the
-/// first 256 bytes.
+/// `what` names a request, a job, an actor, a tenant. `pirn dump` shows it with the thread, and
+/// `--where for=…` finds the thread by it: so threads that have the same stack are told apart.
+/// Calls nest: a dump shows the eight innermost names, of each the first 256 bytes.
 ///
 /// The name follows the thread, and neither the threads that it spawns nor the subtasks that it
 /// forks. On a platform thread it is not shown. It costs a few stores: no allocation, no lock, and
@@ -59,7 +58,7 @@ thread_local! {
 ///
 /// let waits = thread::spawn(|| thread::annotate("order 4711", thread::park));
 /// # #[cfg(feature = "dump")]
-/// while !pirn::dump().to_string().contains(r#"works for "order 4711""#) {
+/// while !pirn::dump::take().to_string().contains(r#"works for "order 4711""#) {
 ///     thread::yield_now(); // It has not come that far.
 /// }
 /// waits.thread().unpark();
@@ -72,10 +71,10 @@ pub fn annotate<R>(what: &str, f: impl FnOnce() -> R) -> R {
     impl Drop for Leave {
         #[inline]
         fn drop(&mut self) {
-            // Relaxed: who reads it has stopped this thread.
+            // Relaxed: a reader has stopped this thread.
             INNERMOST.with(|innermost| innermost.store(self.0, Relaxed));
-            // What is done with the memory of the extent and its text comes after this, also for
-            // the handler of a signal.
+            // Later uses of the memory of the extent and its text come after this, also for the
+            // handler of a signal.
             compiler_fence(SeqCst);
         }
     }

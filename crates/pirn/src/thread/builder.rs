@@ -1,18 +1,18 @@
 //! Building threads.
 
-use super::join::RawHandle;
 use super::names::Names;
 use super::scheduler::{Scheduler, UsersScheduler};
 use super::scoped::{Scope, ScopedJoinHandle};
 use super::{JoinHandle, Panic, Thread, current};
 use core::fmt;
 use core::panic::Location;
-use pirn_rt::runtime::{self, Runtime};
-use pirn_rt::sched;
+use pirn_rt::sched::ClosureBody;
+use pirn_rt::sched::runtime::{self, Runtime};
+use pirn_rt::sched::{self, Cause};
 use pirn_rt::stack::{LARGEST_STACK, SizeClass};
 use pirn_rt::vthread::Dispatch;
 use pirn_rt::vthread::record::{Attributes, Place};
-use pirn_rt::vthread::{ClosureBody, Ready, ThreadRef};
+use pirn_rt::vthread::{Ready, ThreadRef};
 use std::io;
 use std::sync::Arc;
 
@@ -50,14 +50,6 @@ impl Builder {
     }
 
     /// Names the thread. Panic messages of the runtime, `Debug` output and dumps show the name.
-    ///
-    /// # Examples
-    /// ```
-    /// let handle = pirn::thread::Builder::new().name("shuttle".into()).spawn(|| ())?;
-    /// assert_eq!(handle.thread().name(), Some("shuttle"));
-    /// assert!(format!("{:?}", handle.thread()).contains("shuttle"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn name(mut self, name: String) -> Builder {
         self.names = Names::Fixed(name);
         self
@@ -90,14 +82,6 @@ impl Builder {
     /// By default the first 4,096 threads alive have 2 MiB each, those beyond 256 KiB (2 MiB with
     /// debug assertions), unless `PIRN_STACK_SIZE`, [`Config`](crate::Config) or `RUST_MIN_STACK`
     /// sets another size.
-    ///
-    /// # Examples
-    /// ```
-    /// let deep = pirn::thread::Builder::new().stack_size(8 << 20);
-    /// let handle = deep.spawn(|| std::hint::black_box([1u8; 1 << 20]).len())?; // on the stack
-    /// assert_eq!(handle.join().unwrap(), 1 << 20);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn stack_size(mut self, size: usize) -> Builder {
         self.stack_size = Some(size);
         self
@@ -171,18 +155,6 @@ impl Builder {
     ///
     /// # Panics
     /// If the name contains a NUL byte, as in `std`.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// use std::io;
-    ///
-    /// let handle = thread::Builder::new().spawn(|| 6 * 7)?;
-    /// assert_eq!(handle.join().unwrap(), 42);
-    /// let error = thread::Builder::new().stack_size(2 << 30).spawn(|| ()).unwrap_err();
-    /// assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-    /// # Ok::<(), io::Error>(())
-    /// ```
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -248,7 +220,7 @@ impl Builder {
                 self.launch(place, |attributes| scope.allocate(attributes, f))
             }
         };
-        Ok(scope.handle_of(RawHandle::new(thread?)))
+        Ok(scope.handle_of(thread?))
     }
 
     /// Makes a thread and hands it to its scheduler.
@@ -258,7 +230,7 @@ impl Builder {
         allocate: impl FnOnce(Attributes) -> Option<(ThreadRef, Ready)>,
     ) -> io::Result<ThreadRef> {
         let (thread, ready) = self.make(place, allocate)?;
-        sched::start(ready);
+        sched::schedule(ready, Cause::Start);
         Ok(thread)
     }
 
@@ -274,7 +246,7 @@ impl Builder {
         let class = self.size_class(runtime)?;
         runtime.reserve_stack(class)?;
         let attributes = Attributes {
-            runtime,
+            home: runtime.home(),
             name,
             class,
             scheduler: self.scheduler.clone(),

@@ -3,13 +3,15 @@
 use core::fmt;
 use core::num::NonZeroU64;
 use pirn_rt::blocking::wait::{Outcome, Wakeup};
-use pirn_rt::mark::Raised;
+use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::recorder::kinds;
+use pirn_rt::sched::Runtime;
+use pirn_rt::sched::recorded;
 use pirn_rt::sched::{carrier_name, counters};
 use pirn_rt::vthread::identity::Platform;
-use pirn_rt::vthread::record::Phase;
+use pirn_rt::vthread::record::State;
 use pirn_rt::vthread::wait_word::{InterruptEffect, WaitWord};
-use pirn_rt::vthread::{self, Claimed, ThreadRef, recorded};
+use pirn_rt::vthread::{self, Claimed, ThreadRef};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
@@ -26,8 +28,8 @@ use std::sync::Arc;
 pub struct ThreadId(NonZeroU64);
 
 impl ThreadId {
-    /// Returns the number, by which dumps name the thread. Numbers grow; that of a thread does not
-    /// come again in the same process.
+    /// Returns the number, by which dumps name the thread. Numbers grow; none is used again in the
+    /// same process.
     pub fn as_u64(self) -> NonZeroU64 {
         self.0
     }
@@ -100,10 +102,6 @@ impl Thread {
         Thread(Which::Virtual(thread))
     }
 
-    pub(crate) fn from_platform(platform: Arc<Platform>) -> Thread {
-        Thread(Which::Platform(platform))
-    }
-
     /// Returns the virtual thread, if it is one.
     pub(crate) fn as_virtual(&self) -> Option<&ThreadRef> {
         match &self.0 {
@@ -113,14 +111,6 @@ impl Thread {
     }
 
     /// Returns the identifier of the thread.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// let handle = thread::spawn(|| thread::current().id());
-    /// let id = handle.thread().id();
-    /// assert_eq!(handle.join().unwrap(), id);
-    /// ```
     pub fn id(&self) -> ThreadId {
         let id = match &self.0 {
             Which::Virtual(thread) => thread.id(),
@@ -131,15 +121,6 @@ impl Thread {
     }
 
     /// Returns the name of the thread, if it was given one.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// let named = thread::Builder::new().name("shuttle".into()).spawn(|| ())?;
-    /// assert_eq!(named.thread().name(), Some("shuttle"));
-    /// assert_eq!(thread::spawn(|| ()).thread().name(), None);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
             Which::Virtual(thread) => thread.name(),
@@ -170,29 +151,48 @@ impl Thread {
     /// parked.join().unwrap();
     /// ```
     pub fn state(&self) -> Option<ThreadState> {
-        Some(match self.as_virtual()?.phase() {
-            Phase::New => ThreadState::New,
-            Phase::Runnable => ThreadState::Runnable,
-            Phase::Running => ThreadState::Running,
-            Phase::Waiting => ThreadState::Waiting,
-            Phase::Terminated => ThreadState::Terminated,
+        Some(match self.as_virtual()?.state() {
+            State::New => ThreadState::New,
+            State::Runnable => ThreadState::Runnable,
+            State::Running => ThreadState::Running,
+            State::Waiting => ThreadState::Waiting,
+            State::Terminated => ThreadState::Terminated,
         })
     }
 
-    /// Makes the thread's park permit available: the thread's current or next [`park`](super::park)
-    /// returns. What happened before this call is visible after that return.
+    /// Returns the stack of the thread at this moment; `None` for a platform thread, and for one
+    /// that has not begun, has ended, or moves too fast to be looked at.
+    ///
+    /// Takes some milliseconds. A thread that runs is stopped for some microseconds. Needs the
+    /// feature `dump`.
     ///
     /// # Examples
     /// ```
     /// use pirn::thread;
-    /// use std::sync::atomic::{AtomicBool, Ordering};
     ///
-    /// static READY: AtomicBool = AtomicBool::new(false);
-    /// let waiter = thread::spawn(|| while !READY.load(Ordering::Acquire) { thread::park() });
-    /// READY.store(true, Ordering::Release);
-    /// waiter.thread().unpark();
-    /// waiter.join().unwrap();
+    /// fn waits_for_orders() {
+    ///     thread::park();
+    /// }
+    /// let waits = thread::spawn(waits_for_orders);
+    /// let has_come = || {
+    ///     let stack = waits.thread().stack()?;
+    ///     stack.frames().into_iter().find(|frame| frame.contains("waits_for_orders"))
+    /// };
+    /// while has_come().is_none() {
+    ///     thread::yield_now();
+    /// }
+    /// waits.thread().unpark();
+    /// waits.join().unwrap();
     /// ```
+    #[doc(alias = "getStackTrace")]
+    #[cfg(feature = "dump")]
+    pub fn stack(&self) -> Option<pirn_observe::dump::ThreadStack> {
+        let core = self.as_virtual()?;
+        pirn_observe::dump::stack_of_thread(core.slot()?, core.id())
+    }
+
+    /// Makes the thread's park permit available: the thread's current or next [`park`](super::park)
+    /// returns. What happened before this call is visible after that return.
     #[inline]
     pub fn unpark(&self) {
         if let Some(wakeup) = self.give_permit() {
@@ -240,7 +240,7 @@ impl Thread {
     /// use std::net::UdpSocket;
     ///
     /// let socket = UdpSocket::bind("127.0.0.1:0")?;
-    /// let receiver = thread::spawn(move || socket.recv(&mut [0; 16])); // nobody sends
+    /// let receiver = thread::spawn(move || socket.recv(&mut [0; 16])); // nothing comes
     /// receiver.thread().interrupt();
     /// let error = receiver.join().unwrap().unwrap_err();
     /// assert!(pirn::thread::is_interrupt(&error));
@@ -252,12 +252,12 @@ impl Thread {
             wakeup.perform();
         }
         if listened {
-            super::listeners::tell(self.id());
+            super::interrupt::tell_listeners(self.id());
         }
     }
 
     /// Sets the flag and makes the permit available. The caller must perform the wakeup, and tell
-    /// the [listeners](super::listeners::tell) if there are any.
+    /// the [listeners](super::interrupt::tell_listeners) if there are any.
     pub(crate) fn begin_interrupt(&self) -> (Option<Wakeup>, bool) {
         self.begin_by(WaitWord::interrupt)
     }
@@ -273,17 +273,17 @@ impl Thread {
             kinds::INTERRUPT,
             self.as_virtual().map_or(0, |core| core.id()),
         );
-        let mark = Raised::new();
+        let section = NoSuspend::new();
         let interruption = set(word, Outcome::Interrupted as u32);
         if let Some(thread) = self.as_virtual() {
-            counters::note(thread.runtime(), |counters| &counters.interrupts);
+            counters::note(Runtime::of(thread), |counters| &counters.interrupts);
         }
         let core = self.as_virtual().map(ThreadRef::as_ptr);
         let address = word.atomic().as_ptr();
         let ended = interruption
             .ended
             // SAFETY: decided by us, in the word of this thread.
-            .map(|decided| unsafe { Wakeup::new(core, decided, address, mark) });
+            .map(|decided| unsafe { Wakeup::new(core, decided, address, section) });
         // The thread either parks or waits, so there is at most one wakeup.
         let unparked = self.give_permit();
         debug_assert!(ended.is_none() || unparked.is_none());
@@ -295,10 +295,10 @@ impl Thread {
     fn give_permit(&self) -> Option<Wakeup> {
         match &self.0 {
             Which::Virtual(thread) => {
-                let mark = Raised::new();
+                let section = NoSuspend::new();
                 let parked = thread.permit.unpark();
                 // SAFETY: the permit has given us the duty to wake the thread.
-                parked.then(|| Wakeup::Virtual(unsafe { Claimed::new(thread.as_ptr(), mark) }))
+                parked.then(|| Wakeup::Virtual(unsafe { Claimed::new(thread.as_ptr(), section) }))
             }
             Which::Platform(platform) => {
                 platform.thread.unpark();
@@ -308,15 +308,6 @@ impl Thread {
     }
 
     /// Returns whether the thread has been interrupted. Does not clear the flag.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    /// let sleeper = thread::spawn(|| while !thread::is_interrupted() { thread::park() });
-    /// assert!(!sleeper.thread().is_interrupted());
-    /// sleeper.thread().interrupt();
-    /// sleeper.join().unwrap();
-    /// ```
     pub fn is_interrupted(&self) -> bool {
         self.wait_word().is_interrupted()
     }

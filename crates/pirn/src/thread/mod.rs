@@ -18,40 +18,27 @@
 //! ```
 
 pub(crate) mod annotate;
+pub(crate) mod block_on;
 mod builder;
-pub(crate) mod drive;
-pub(crate) mod group;
 mod identity;
-mod interrupt;
-pub(crate) mod join;
-mod join_future;
-mod listeners;
-mod names;
-pub(crate) mod panics;
+pub(crate) mod interrupt;
+mod join;
+pub(crate) mod names;
 mod park;
-mod parker;
-mod quiesce;
 pub(crate) mod scheduler;
 pub(crate) mod scoped;
 mod semaphore;
-#[cfg(feature = "macros")]
-pub(crate) mod std_start;
 
 pub use crate::panic::Panic;
 pub use annotate::annotate;
 pub use builder::Builder;
 pub use identity::{Thread, ThreadId, ThreadState, current};
 pub use interrupt::{
-    Interrupted, is_interrupt, is_interrupted, park_interruptible, park_timeout_interruptible,
-    sleep_interruptible, sleep_until_interruptible, take_interrupt,
+    Interrupted, OnInterrupt, is_interrupt, is_interrupted, on_interrupt, park_interruptible,
+    park_timeout_interruptible, sleep_interruptible, take_interrupt,
 };
-pub use join::JoinHandle;
-pub use join_future::JoinFuture;
-pub(crate) use listeners::tell as tell_listeners;
-pub use listeners::{OnInterrupt, on_interrupt};
-pub use park::{no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
-pub use parker::Parker;
-pub use quiesce::quiesce;
+pub use join::{JoinFuture, JoinHandle, quiesce};
+pub use park::{Parker, no_preemption, park, park_timeout, sleep, sleep_until, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use semaphore::{Permit, Semaphore};
 pub use std::thread::{AccessError, LocalKey, Result, available_parallelism, panicking};

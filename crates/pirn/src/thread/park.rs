@@ -1,12 +1,19 @@
-//! Parking, sleeping and yielding.
+//! Parking, at the thread's own permit or at one apart from it; sleeping and yielding.
 
+use super::Interrupted;
+use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use pirn_rt::blocking;
+use pirn_rt::blocking::notice::Notice;
 use pirn_rt::blocking::timer::Timer;
+use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::sched::Runtime;
+use pirn_rt::sched::safepoint;
 use pirn_rt::sched::{self, preempt};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::wait_word::Hearing;
-use pirn_rt::vthread::{self, Current, summons};
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
+use pirn_rt::vthread::{self, Current};
 use std::time::{Duration, Instant};
 
 /// Parks the running thread until its permit is available, and takes the permit.
@@ -29,10 +36,10 @@ pub fn park() {
     }
 }
 
-/// Does the same. `awaited` is for people: what the permit stands for.
-pub(super) fn park_for(awaited: Awaited) {
+/// Does the same. Dumps show `reason`: what the permit stands for.
+pub(super) fn park_for(reason: WaitReason) {
     match vthread::current() {
-        Some(core) => park_virtual(core, awaited, Deadline::NEVER),
+        Some(core) => park_virtual(core, reason, Deadline::NEVER),
         None => std::thread::park(),
     }
 }
@@ -54,28 +61,28 @@ pub fn park_timeout(timeout: Duration) {
 }
 
 /// What a parked thread waits for.
-const PERMIT: Awaited = Awaited::new(Kind::Park, 0);
+const PERMIT: WaitReason = WaitReason::new(Kind::Park, 0);
 
-/// Parks a virtual thread. `awaited` as for [`park_for`].
-fn park_virtual(core: Current, awaited: Awaited, deadline: Deadline) {
+/// Parks a virtual thread. `reason` as for [`park_for`].
+fn park_virtual(core: Current, reason: WaitReason, deadline: Deadline) {
     if core.permit.try_consume() || !core.permit.begin_park() {
-        // It may be that of a summons.
-        summons::attend_if_summoned();
+        // It may be a safe point request's.
+        safepoint::run_if_requested();
         return;
     }
-    core.awaits.begin(awaited);
+    core.wait_info.begin(reason);
     if deadline.is_never() {
-        vthread::mount::park(core);
+        sched::mount::park_until_wake(core);
     } else {
-        core.awaits.until(deadline);
+        core.wait_info.until(deadline);
         let timer = Timer::for_permit(&core);
         // SAFETY: it is disarmed below, and the running thread stays.
-        unsafe { timer.arm(core.runtime(), deadline) };
-        vthread::mount::park(core);
+        unsafe { timer.arm(Runtime::of(&core), deadline) };
+        sched::mount::park_until_wake(core);
         timer.disarm();
     }
     core.permit.end_park();
-    summons::attend_if_summoned();
+    safepoint::run_if_requested();
 }
 
 /// Puts the running thread to sleep for at least `duration`. Returns at once if that is zero, as
@@ -96,9 +103,9 @@ pub fn sleep(duration: Duration) {
     match vthread::current() {
         // Not a yield: a server whose handler slept for its delay of zero had its requests cut in
         // two by 10,000 others, and was behind with them by a fifth.
-        Some(_) if duration.is_zero() => drop(summons::attend_if_summoned()),
+        Some(_) if duration.is_zero() => drop(safepoint::run_if_requested()),
         Some(_) => {
-            blocking::sleep_until(Deadline::after(duration), Hearing::Sleep);
+            blocking::sleep_until(Deadline::after(duration), Interruptible::OnceInSleep);
         }
         None => std::thread::sleep(duration),
     }
@@ -171,4 +178,146 @@ pub fn yield_now() {
 /// ```
 pub fn no_preemption<R>(f: impl FnOnce() -> R) -> R {
     preempt::without(f)
+}
+
+/// A permit in a place of its own, for which one thread at a time waits, and which any thread
+/// gives.
+///
+/// [`park`](super::park) has one permit per thread, which all code on that thread shares, so it may
+/// return because of a permit for other code. A wait for a `Parker` ends because
+/// [`unpark`](Self::unpark) was called on it, or for a reason that is returned. It allocates
+/// nothing, and may lie on the stack. At most one permit is kept.
+///
+/// # Examples
+/// ```
+/// use pirn::thread::{self, Parker};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// struct Answer {
+///     value: AtomicU32,
+///     is_given: Parker,
+/// }
+/// let answer = Arc::new(Answer { value: AtomicU32::new(0), is_given: Parker::new() });
+/// let giver = Arc::clone(&answer);
+/// thread::spawn(move || {
+///     giver.value.store(42, Ordering::Relaxed);
+///     giver.is_given.unpark();
+/// });
+/// answer.is_given.park();
+/// assert_eq!(answer.value.load(Ordering::Relaxed), 42);
+/// ```
+///
+/// On the stack, with a time limit:
+/// ```
+/// use pirn::thread::{self, Parker};
+/// use std::time::{Duration, Instant};
+///
+/// let parker = Parker::new();
+/// thread::scope(|s| {
+///     s.spawn(|| parker.unpark());
+///     assert!(parker.park_until(Instant::now() + Duration::from_secs(60)));
+/// });
+/// ```
+pub struct Parker(Notice);
+
+impl Parker {
+    /// Returns a parker without a permit.
+    pub const fn new() -> Parker {
+        Parker(Notice::new())
+    }
+
+    /// Waits until there is a permit, and takes it.
+    ///
+    /// What the thread that gave it did before happens before this returns.
+    ///
+    /// # Panics
+    /// If another thread waits here.
+    pub fn park(&self) {
+        let outcome = self.wait(Deadline::NEVER, Interruptible::Never);
+        debug_assert_eq!(outcome, Outcome::Ready, "nothing else ends this wait");
+    }
+
+    /// Waits until there is a permit, and takes it; but not longer than until `deadline`. Returns
+    /// false if that has passed without one.
+    ///
+    /// # Panics
+    /// If another thread waits here.
+    pub fn park_until(&self, deadline: Instant) -> bool {
+        self.wait(Deadline::at(deadline), Interruptible::Never) == Outcome::Ready
+    }
+
+    /// Waits until there is a permit, and takes it, or until the thread is
+    /// [interrupted](super::Thread::interrupt).
+    ///
+    /// # Errors
+    /// [`Interrupted`], if there is no permit and the thread is or has been interrupted. The flag
+    /// stays set.
+    ///
+    /// # Panics
+    /// If another thread waits here.
+    pub fn park_interruptible(&self) -> Result<(), Interrupted> {
+        match self.wait(Deadline::NEVER, Interruptible::Always) {
+            Outcome::Ready => Ok(()),
+            _ => Err(Interrupted),
+        }
+    }
+
+    /// Does the same, but not longer than until `deadline`. Returns false if that has passed
+    /// without a permit.
+    ///
+    /// # Errors
+    /// [`Interrupted`], if there is no permit and the thread is or has been interrupted. The flag
+    /// stays set.
+    ///
+    /// # Panics
+    /// If another thread waits here.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn::thread::{self, Interrupted, Parker};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let parker = Parker::new();
+    /// let soon = || Instant::now() + Duration::from_millis(1);
+    /// assert_eq!(parker.park_until_interruptible(soon()), Ok(false));
+    /// thread::current().interrupt();
+    /// assert_eq!(parker.park_until_interruptible(soon()), Err(Interrupted));
+    /// parker.unpark(); // a permit counts for more than an interrupt
+    /// assert_eq!(parker.park_until_interruptible(soon()), Ok(true));
+    /// # thread::take_interrupt();
+    /// ```
+    pub fn park_until_interruptible(&self, deadline: Instant) -> Result<bool, Interrupted> {
+        match self.wait(Deadline::at(deadline), Interruptible::Always) {
+            Outcome::Ready => Ok(true),
+            Outcome::TimedOut => Ok(false),
+            _ => Err(Interrupted),
+        }
+    }
+
+    /// Makes the permit available, and wakes the thread that waits for it. If there is a permit
+    /// already, nothing changes.
+    pub fn unpark(&self) {
+        self.0.give();
+    }
+
+    fn wait(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {
+        blocking::wait_past_safe_points(|| self.0.wait(PERMIT, deadline, interruptible))
+    }
+}
+
+// A panic leaves a permit, or none.
+impl UnwindSafe for Parker {}
+impl RefUnwindSafe for Parker {}
+
+impl Default for Parker {
+    fn default() -> Parker {
+        Parker::new()
+    }
+}
+
+impl fmt::Debug for Parker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parker").finish_non_exhaustive()
+    }
 }

@@ -2,9 +2,8 @@
 
 use super::Thread;
 use core::fmt;
-use pirn_rt::sched::{self, counters};
-use pirn_rt::vthread::Dispatch;
-use pirn_rt::vthread::{self, Ready};
+use pirn_rt::sched::{self, Runtime, counters};
+use pirn_rt::vthread::{self, Dispatch, Ready};
 use std::sync::Arc;
 
 /// Decides where and when virtual threads run.
@@ -76,7 +75,7 @@ impl Runnable {
         );
         if let Some(thread) = self.0.take() {
             // SAFETY: this is a platform thread.
-            unsafe { sched::mount_here(thread) };
+            unsafe { sched::run_inline(thread) };
         }
     }
 
@@ -99,7 +98,7 @@ impl Drop for Runnable {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
             if thread.core().slot().is_none() {
-                counters::note(thread.core().runtime(), |counters| &counters.dropped);
+                counters::note(Runtime::of(thread.core()), |counters| &counters.dropped);
             }
             sched::abandon(thread);
         }

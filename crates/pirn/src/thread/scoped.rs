@@ -1,21 +1,90 @@
-//! Scoped threads, like [`std::thread::scope`], on all carriers.
+//! Threads that belong to a group, which learns of their ends: threads of a scope, as in
+//! [`std::thread::scope`], and of an executor.
 
-use super::group::{self, Member};
-use super::join::RawHandle;
 use super::park::park_for;
-use super::{Builder, Thread, current};
+use super::{Builder, JoinHandle, Thread, current};
+use core::any::type_name;
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use pirn_rt::sched::body::{self, Body};
+use pirn_rt::sched::{self, ClosureBody};
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::identity;
 use pirn_rt::vthread::record::Attributes;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 use pirn_rt::vthread::{Ready, ThreadRef};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a group's thread tells it.
+pub(crate) trait Member {
+    /// The closure has panicked, or was dropped by a scheduler without a call.
+    fn panicked(&self) {}
+
+    /// The thread has ended: its result is published, or dropped if there is no handle. Called
+    /// once. The caller uses nothing of the group afterwards but this member.
+    fn ended(&self);
+}
+
+/// The body of a group's thread. The closure's body comes first, so that a handle finds the result
+/// at the same place as in any other thread.
+#[repr(C)]
+struct GroupBody<T, F, M> {
+    inner: ClosureBody<T, F>,
+    member: M,
+}
+
+impl<T, F: FnOnce() -> T, M: Member> Body for GroupBody<T, F, M> {
+    fn code() -> &'static str {
+        type_name::<F>()
+    }
+
+    unsafe fn run(&self) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.inner.run();
+            if self.inner.has_panicked() {
+                self.member.panicked();
+            }
+        }
+    }
+
+    unsafe fn abandon(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.inner.abandon() };
+        self.member.panicked();
+    }
+
+    unsafe fn drop_result(&self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.inner.drop_result() };
+    }
+
+    unsafe fn ended(&self) {
+        self.member.ended();
+    }
+}
+
+/// Makes a thread of a group, which will call `closure`. Returns `None` if there is no memory.
+pub(crate) fn allocate_member<T, F: FnOnce() -> T, M: Member>(
+    attributes: Attributes,
+    closure: F,
+    member: M,
+) -> Option<(ThreadRef, Ready)> {
+    let body = GroupBody {
+        inner: ClosureBody::new(closure),
+        member,
+    };
+    let write = |place: *mut GroupBody<T, F, M>| {
+        // SAFETY: `allocate` passes memory that is valid for writes.
+        unsafe { place.write(body) }
+    };
+    // SAFETY: `write` writes the whole body.
+    let (thread, ready, _) = unsafe { body::allocate(attributes, write) }?;
+    Some((thread, ready))
+}
 
 /// The data that a scope and its threads share.
 struct ScopeData {
@@ -98,7 +167,7 @@ where
 {
     let scope = Scope {
         data: Arc::new(ScopeData {
-            id: identity::next_id(),
+            id: sched::next_id(),
             running: AtomicUsize::new(0),
             panics: AtomicUsize::new(0),
             owner: current(),
@@ -109,7 +178,7 @@ where
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
     // Acquire: pairs with the Release in `leave`.
     while scope.data.running.load(Ordering::Acquire) != 0 {
-        park_for(Awaited::new(Kind::Scope, scope.data.id));
+        park_for(WaitReason::new(Kind::Scope, scope.data.id));
     }
     match result {
         Err(payload) => resume_unwind(payload),
@@ -158,16 +227,16 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> T,
     {
-        let (thread, ready) = group::allocate(attributes, closure, Arc::clone(&self.data))?;
+        let (thread, ready) = allocate_member(attributes, closure, Arc::clone(&self.data))?;
         thread.set_scope(self.data.id);
         self.data.enter();
         Some((thread, ready))
     }
 
     /// Makes the handle of a thread of this scope.
-    pub(super) fn handle_of<T>(&'scope self, raw: RawHandle<T>) -> ScopedJoinHandle<'scope, T> {
+    pub(super) fn handle_of<T>(&'scope self, thread: ThreadRef) -> ScopedJoinHandle<'scope, T> {
         ScopedJoinHandle {
-            raw,
+            handle: JoinHandle::new(thread),
             scope: &self.data,
         }
     }
@@ -196,7 +265,7 @@ impl fmt::Debug for Scope<'_, '_> {
 /// assert_eq!(total, 9);
 /// ```
 pub struct ScopedJoinHandle<'scope, T> {
-    raw: RawHandle<T>,
+    handle: JoinHandle<T>,
     scope: &'scope ScopeData,
 }
 
@@ -205,15 +274,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     /// The panic's payload, if the thread panicked.
-    ///
-    /// # Examples
-    /// ```
-    /// let word = String::from("weft");
-    /// let length = pirn::thread::scope(|s| s.spawn(|| word.len()).join().unwrap());
-    /// assert_eq!(length, 4);
-    /// ```
     pub fn join(self) -> super::Result<T> {
-        let result = self.raw.join();
+        let result = self.handle.join();
         if result.is_err() {
             self.scope.panics.fetch_sub(1, Ordering::Relaxed); // Relaxed: see `panicked`.
         }
@@ -229,7 +291,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// # Panics
     /// If a thread joins itself.
     pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, Self> {
-        self.join_until(Deadline::after(timeout), None)
+        self.join_until(Deadline::after(timeout), Interruptible::Never)
     }
 
     /// Waits as [`join`](Self::join) does, but only until the *waiting* thread is
@@ -241,31 +303,16 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Panics
     /// If a thread joins itself.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread;
-    ///
-    /// thread::current().interrupt();
-    /// let result = thread::scope(|s| {
-    ///     let worker = s.spawn(thread::park_interruptible);
-    ///     let worker = worker.join_interruptible().unwrap_err();
-    ///     worker.thread().interrupt(); // passed on
-    ///     worker.join().unwrap()
-    /// });
-    /// assert_eq!(result, Err(thread::Interrupted));
-    /// # thread::take_interrupt();
-    /// ```
     pub fn join_interruptible(self) -> Result<super::Result<T>, Self> {
-        self.join_until(Deadline::NEVER, Some(Hearing::Always))
+        self.join_until(Deadline::NEVER, Interruptible::Always)
     }
 
     fn join_until(
         self,
         deadline: Deadline,
-        hearing: Option<Hearing>,
+        interruptible: Interruptible,
     ) -> Result<super::Result<T>, Self> {
-        match self.raw.has_ended_by(deadline, hearing) {
+        match self.handle.has_ended_by(deadline, interruptible) {
             true => Ok(self.join()),
             false => Err(self),
         }
@@ -273,12 +320,12 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     /// Returns the thread.
     pub fn thread(&self) -> &Thread {
-        self.raw.thread()
+        self.handle.thread()
     }
 
     /// Returns whether the thread has ended: [`join`](Self::join) would not block.
     pub fn is_finished(&self) -> bool {
-        self.raw.is_finished()
+        self.handle.is_finished()
     }
 }
 

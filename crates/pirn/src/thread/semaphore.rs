@@ -7,13 +7,13 @@
 use super::Interrupted;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
+use pirn_rt::blocking;
 use pirn_rt::blocking::list::{Linked, Links, List};
 use pirn_rt::blocking::wait::{Outcome, Wait, WakeList};
 use pirn_rt::lock::Lock;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::awaited::{Awaited, Kind};
-use pirn_rt::vthread::summons;
-use pirn_rt::vthread::wait_word::Hearing;
+use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
+use pirn_rt::vthread::wait_word::Interruptible;
 use std::time::Duration;
 
 /// A number of permits, for a bound on what threads do at once: requests to a database, say, or
@@ -62,7 +62,7 @@ impl Linked for Waiter {
 }
 
 impl Semaphore {
-    /// Returns a semaphore with so many permits.
+    /// Returns a semaphore with this many permits.
     pub const fn new(permits: usize) -> Semaphore {
         Semaphore(Lock::new(Inner {
             free: permits,
@@ -72,10 +72,10 @@ impl Semaphore {
 
     /// Waits for a permit.
     ///
-    /// An interrupt does not end this wait, as it ends that of
-    /// [`acquire_interruptible`](Self::acquire_interruptible).
+    /// An interrupt does not end this wait;
+    /// [`acquire_interruptible`](Self::acquire_interruptible) is for that.
     pub fn acquire(&self) -> Permit<'_> {
-        let outcome = self.wait(Deadline::NEVER, None);
+        let outcome = self.wait(Deadline::NEVER, Interruptible::Never);
         debug_assert_eq!(outcome, Outcome::Ready, "nothing else ends this wait");
         Permit(self)
     }
@@ -88,19 +88,8 @@ impl Semaphore {
     }
 
     /// Waits for a permit, but at most for `timeout`.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::Semaphore;
-    /// use std::time::Duration;
-    ///
-    /// let semaphore = Semaphore::new(1);
-    /// let permit = semaphore.acquire_timeout(Duration::from_millis(1));
-    /// assert!(permit.is_some());
-    /// assert!(semaphore.acquire_timeout(Duration::from_millis(1)).is_none());
-    /// ```
     pub fn acquire_timeout(&self, timeout: Duration) -> Option<Permit<'_>> {
-        let outcome = self.wait(Deadline::after(timeout), None);
+        let outcome = self.wait(Deadline::after(timeout), Interruptible::Never);
         (outcome == Outcome::Ready).then(|| Permit(self))
     }
 
@@ -110,18 +99,8 @@ impl Semaphore {
     /// # Errors
     /// [`Interrupted`], if there is no free permit and the thread is or has been interrupted. The
     /// flag stays set.
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn::thread::{self, Semaphore};
-    ///
-    /// static NONE: Semaphore = Semaphore::new(0);
-    /// let waiter = thread::spawn(|| NONE.acquire_interruptible().map(drop));
-    /// waiter.thread().interrupt();
-    /// assert_eq!(waiter.join().unwrap(), Err(thread::Interrupted));
-    /// ```
     pub fn acquire_interruptible(&self) -> Result<Permit<'_>, Interrupted> {
-        match self.wait(Deadline::NEVER, Some(Hearing::Always)) {
+        match self.wait(Deadline::NEVER, Interruptible::Always) {
             Outcome::Ready => Ok(Permit(self)),
             _ => Err(Interrupted),
         }
@@ -160,26 +139,21 @@ impl Semaphore {
     }
 
     /// Takes a permit. Returns `Ready`, or the reason why the wait has ended without one.
-    pub(crate) fn wait(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
-        loop {
-            match self.wait_once(deadline, hearing) {
-                // The handler of a signal runs here, and then the thread waits at the end.
-                Outcome::Summoned => drop(summons::attend()),
-                outcome => return outcome,
-            }
-        }
+    pub(crate) fn wait(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {
+        // After the handler of a signal the thread waits at the end of the queue.
+        blocking::wait_past_safe_points(|| self.wait_once(deadline, interruptible))
     }
 
-    /// Does the same until the thread is summoned.
-    fn wait_once(&self, deadline: Deadline, hearing: Option<Hearing>) -> Outcome {
+    /// Does the same until a safe point is requested.
+    fn wait_once(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {
         let mut inner = self.0.lock();
         if let Some(left) = inner.free.checked_sub(1) {
             inner.free = left;
             return Outcome::Ready;
         }
-        let awaited = Awaited::at(Kind::Semaphore, core::ptr::from_ref(self).addr());
+        let reason = WaitReason::at(Kind::Semaphore, core::ptr::from_ref(self).addr());
         let waiter = Waiter {
-            wait: match Wait::hearing(awaited, hearing) {
+            wait: match Wait::begin(reason, interruptible) {
                 Ok(wait) => wait,
                 Err(refused) => return refused,
             },

@@ -220,7 +220,7 @@ fn a_child_does_not_wait_for_subtasks_that_are_not_there() {
         let outcome = timed.open(|s| {
             let parked = s.fork(thread::park_interruptible);
             in_fork(|| {
-                let inner: Result<(), JoinError<Interrupted>> = pirn::scope(|s| {
+                let inner: Result<(), JoinError<Interrupted>> = pirn::scope::open(|s| {
                     assert_eq!(s.fork(|| Ok(())).state(), State::Unavailable);
                     s.join()?;
                     Ok(())
@@ -241,7 +241,7 @@ fn a_child_does_not_wait_for_subtasks_that_are_not_there() {
 fn a_child_leaves_the_scopes_it_was_forked_in() {
     let story = || {
         let mut child = false;
-        let outcome: Result<(), JoinError<Interrupted>> = pirn::scope(|s| {
+        let outcome: Result<(), JoinError<Interrupted>> = pirn::scope::open(|s| {
             let parked = s.fork(thread::park_interruptible);
             // SAFETY: as in `in_fork`.
             let pid = check(unsafe { libc::fork() }).unwrap();

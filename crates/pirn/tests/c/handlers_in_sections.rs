@@ -66,7 +66,7 @@ fn stepped(stride: usize, f: impl FnOnce()) {
     // SAFETY: the flag only causes signals.
     unsafe { asm!("pushfq", "or dword ptr [rsp], 0x100", "popfq") };
     f();
-    // SAFETY: as above.
+    // SAFETY: the flag only causes signals.
     unsafe { asm!("pushfq", "and dword ptr [rsp], 0xfffffeff", "popfq") };
     assert!(STOPS.load(SeqCst) > before + 10);
 }

@@ -57,16 +57,16 @@ fn wakes(crowd: usize, bytes: usize) -> u64 {
     PIPES[0].store(from, SeqCst);
     PIPES[1].store(passed, SeqCst);
     let threads: Vec<_> = (0..crowd).map(|_| create()).collect();
-    while pirn::metrics().threads.waiting < crowd as u64 {
+    while pirn::metrics::snapshot()["threads.waiting"] < crowd as u64 {
         thread::sleep(Duration::from_millis(5)); // Metrics cost some milliseconds of CPU.
     }
     let pass = || {
         write(to, b'x');
         assert_eq!(read(read_passed), b'x');
     };
-    let before = pirn::metrics().wakes;
+    let before = pirn::metrics::snapshot()["wakes"];
     (0..bytes).for_each(|_| pass());
-    let wakes = pirn::metrics().wakes - before;
+    let wakes = pirn::metrics::snapshot()["wakes"] - before;
     (bytes..crowd).for_each(|_| pass());
     for thread in threads {
         // SAFETY: created above, joined once.

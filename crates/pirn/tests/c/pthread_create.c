@@ -245,7 +245,7 @@ void check_join(void)
 			if (pthread_tryjoin_np(joiners[i], &result) == 0)
 				refused = i;
 	CHECK((intptr_t)result == EINVAL);
-	CHECK(pthread_detach(thread) == 0); // as in glibc: somebody joins it, so nothing happens
+	CHECK(pthread_detach(thread) == 0); // as in glibc: a thread joins it, so nothing happens
 	sem_post(&go);
 	CHECK(pthread_join(joiners[!refused], &result) == 0 && result == NULL);
 

@@ -154,7 +154,7 @@ fn dumps_name_threads_as_they_have_named_themselves() {
         let worker = std::thread::Builder::new().name("a-worker-of-std".into());
         let worker = worker.spawn(move || ended.recv()).unwrap();
         let dump = loop {
-            let dump = pirn::dump().to_string();
+            let dump = pirn::dump::take().to_string();
             if dump.contains("1 waiting") {
                 break dump;
             }

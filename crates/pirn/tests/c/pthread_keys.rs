@@ -234,7 +234,7 @@ fn all_keys_can_be_used() {
             each().for_each(|(key, set)| assert_eq!(value(key), set));
         });
         while DESTROYED.load(SeqCst) < keys.len() * crowd_size() {
-            thread::yield_now(); // as above
+            thread::yield_now(); // destructors run after `f`
         }
         assert_eq!(DESTROYED.load(SeqCst), keys.len() * crowd_size());
     });
@@ -272,7 +272,7 @@ fn c11_names_are_for_the_same_keys() {
     on_each_kind(|| {
         const ERROR: c_int = 2; // thrd_error
         let mut key = 0;
-        // SAFETY: as above.
+        // SAFETY: `key` is valid for writes; the values are only compared.
         unsafe {
             assert_eq!(tss_create(&mut key, None), 0);
             tss_delete(key);
@@ -404,7 +404,8 @@ fn stepping(f: impl FnOnce()) {
     // into account.
     unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
     f();
-    // SAFETY: as above.
+    // SAFETY: changes the trap flag only, which is clear otherwise; `asm` takes a push and a pop
+    // into account.
     unsafe { asm!("pushfq", "and qword ptr [rsp], ~0x100", "popfq") };
 }
 

@@ -307,6 +307,7 @@ unsafe extern "C" {
     fn __sysv_signal(signal: c_int, handler: usize) -> usize;
     fn sysv_signal(signal: c_int, handler: usize) -> usize;
     fn sigset(signal: c_int, handler: usize) -> usize;
+    fn siginterrupt(signal: c_int, interrupts: c_int) -> c_int;
 }
 
 #[watched(alone)]
@@ -352,4 +353,48 @@ fn a_program_gets_back_the_handlers_that_it_installed() {
             assert_eq!(sys::errno(), libc::EINVAL);
         }
     }
+}
+
+/// Holds a signal, and has calls end after its handler, by System V's and BSD's functions.
+fn hold_and_interrupt() {
+    const SIG_HOLD: usize = 2;
+    let one = first as *const () as usize;
+    // SAFETY: handlers of the right type, and room for what is asked for.
+    unsafe {
+        let is_blocked = || {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
+            libc::sigismember(&set, SIGUSR2) == 1
+        };
+        assert_eq!(sigset(SIGUSR2, one), libc::SIG_DFL);
+        assert_eq!((sigset(SIGUSR2, SIG_HOLD), is_blocked()), (one, true));
+        assert_eq!((sigset(SIGUSR2, SIG_HOLD), is_blocked()), (SIG_HOLD, true));
+        assert_eq!(
+            (sigset(SIGUSR2, libc::SIG_DFL), is_blocked()),
+            (SIG_HOLD, false)
+        );
+        assert_eq!(sigset(SIGUSR2, libc::SIG_ERR), libc::SIG_ERR);
+        let restarts = || {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(SIGUSR2, std::ptr::null(), &mut action);
+            action.sa_flags & libc::SA_RESTART != 0
+        };
+        for (interrupts, expected) in [(1, false), (0, true)] {
+            libc::signal(SIGUSR2, one);
+            assert_eq!(
+                (siginterrupt(SIGUSR2, interrupts), restarts()),
+                (0, expected)
+            );
+            libc::signal(SIGUSR2, one);
+            assert_eq!(restarts(), expected);
+        }
+        libc::signal(SIGUSR2, libc::SIG_DFL);
+        assert_eq!(siginterrupt(libc::SIGKILL, 1), -1);
+    }
+}
+
+#[watched(alone)]
+fn signals_are_held_and_interrupt_as_their_thread_says() {
+    hold_and_interrupt();
+    on_virtual(hold_and_interrupt);
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use pirn::thread;
+use pirn::thread::{self, Thread, ThreadState};
 
 pub use pirn_testing::{Watchdog, watched};
 
@@ -97,7 +97,7 @@ fn report_threads() {
     {
         let (done, is_done) = mpsc::channel();
         std::thread::spawn(move || {
-            report(&pirn::dump().to_string());
+            report(&pirn::dump::take().to_string());
             let _ = done.send(()); // Nobody waits any more.
         });
         let _ = is_done.recv_timeout(Duration::from_secs(20));
@@ -154,6 +154,32 @@ pub fn on_virtual<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
     thread::spawn(f)
         .join()
         .unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+}
+
+/// Waits until `is_so` holds.
+pub fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+/// Returns whether a thread is parked, if it is a virtual one: the state of others is unknown.
+pub fn waits(thread: &Thread) -> bool {
+    matches!(thread.state(), None | Some(ThreadState::Waiting))
+}
+
+/// Waits until a thread is parked, if it is a virtual one.
+pub fn until_it_waits(thread: &Thread) {
+    until(|| waits(thread));
+}
+
+/// Lets another thread interrupt the running thread when it waits.
+pub fn interrupt_me_soon() {
+    let me = thread::current();
+    std::thread::spawn(move || {
+        until_it_waits(&me);
+        me.interrupt();
+    });
 }
 
 /// Runs `f(i)` on `many()` virtual threads at once.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use crate::common::watched;
-use crate::fixture::{LONG, each_kind, interrupt_me_soon, sleeper, stubborn, until_it_waits};
+use crate::common::{interrupt_me_soon, until_it_waits, watched};
+use crate::fixture::{LONG, each_kind, sleeper, stubborn};
 use pirn::executor::{TaskError, ThreadPerTask};
 use pirn::thread::{self, Interrupted};
 

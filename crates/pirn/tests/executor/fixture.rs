@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use pirn::executor::{Task, TaskError, ThreadPerTask};
-use pirn::thread::{self, Thread};
+use pirn::thread;
 
 use crate::common::on_virtual;
 
@@ -47,20 +47,4 @@ pub fn stubborn(executor: &ThreadPerTask) -> (Task<u32>, mpsc::Sender<u32>) {
     });
     begun.recv().unwrap();
     (task.unwrap(), end)
-}
-
-/// Waits until `thread` waits, if it is a virtual one: the state of others is unknown.
-pub fn until_it_waits(thread: &Thread) {
-    while thread.is_virtual() && !format!("{thread:?}").contains("/waiting") {
-        thread::yield_now();
-    }
-}
-
-/// Lets another thread interrupt the running thread when it waits.
-pub fn interrupt_me_soon() {
-    let me = thread::current();
-    std::thread::spawn(move || {
-        until_it_waits(&me);
-        me.interrupt();
-    });
 }

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
 
-use crate::common::watched;
-use crate::fixture::{LONG, each_kind, interrupt_me_soon, sleep_until_interrupted};
+use crate::common::{interrupt_me_soon, watched};
+use crate::fixture::{LONG, each_kind, sleep_until_interrupted};
 use pirn::executor::TaskError;
 use pirn::thread;
 

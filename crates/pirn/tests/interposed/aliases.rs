@@ -440,9 +440,9 @@ fn waiting_for_a_handler() {
             },
             // SAFETY: no pointers.
             || unsafe { sigpause(0) },
-            // SAFETY: the same.
+            // SAFETY: no pointers.
             || unsafe { __sigpause(0, 0) },
-            // SAFETY: the same.
+            // SAFETY: no pointers.
             || unsafe { __xpg_sigpause(SIGNAL) },
         ];
         for wait in waits {

@@ -77,11 +77,11 @@ fn what_would_change_the_carrier_is_refused() {
             assert_eq!(checked(result), Err(libc::ENOTSUP), "{number}");
         }
         for option in OPTIONS {
-            // SAFETY: as above.
+            // SAFETY: it is refused.
             let result = unsafe { libc::prctl(option, 2, 0, 0, 0) };
             assert_eq!(checked(result), Err(libc::ENOTSUP), "{option}");
         }
-        // SAFETY: as above.
+        // SAFETY: it is refused.
         let results = unsafe {
             [
                 libc::unshare(libc::CLONE_FS),
@@ -143,7 +143,7 @@ fn tracing_is_refused_before_it_hangs() {
             assert_eq!(status, 0);
         }
     });
-    // SAFETY: as above. A platform thread's child may.
+    // SAFETY: a child that only makes system calls. A platform thread's child may.
     unsafe {
         let child = libc::fork();
         if child == 0 {

@@ -104,7 +104,7 @@ fn formatting_takes_lists_of_arguments() {
             assert_eq!(__vdprintf_chk(fd, 1, c"%lu".as_ptr(), list().of()), 2);
         });
         assert_eq!(text, "4242");
-        // SAFETY: as above.
+        // SAFETY: an argument as the format has it.
         let result = unsafe { vdprintf(-1, c"%lu".as_ptr(), list().of()) };
         assert_eq!(checked(result), Err(libc::EBADF));
     };
@@ -215,17 +215,17 @@ fn waiting_for_asynchronous_requests() {
     let waits: [&(dyn Fn(*const *mut aiocb) -> c_int + Sync); 4] = [
         &|list| {
             begin(list);
-            // SAFETY: as above.
+            // SAFETY: a request that stays where it is until it is done; so below.
             unsafe { libc::aio_suspend(list.cast(), 1, ptr::null()) }
         },
         &|list| {
             begin(list);
-            // SAFETY: as above.
+            // SAFETY: a request that stays where it is until it is done; so below.
             unsafe { aio_suspend64(list, 1, ptr::null()) }
         },
-        // SAFETY: as above.
+        // SAFETY: a request that stays where it is until it is done; so below.
         &|list| unsafe { libc::lio_listio(libc::LIO_WAIT, list, 1, ptr::null_mut()) },
-        // SAFETY: as above.
+        // SAFETY: a request that stays where it is until it is done; so below.
         &|list| unsafe { lio_listio64(libc::LIO_WAIT, list, 1, ptr::null_mut()) },
     ];
     for wait in waits {

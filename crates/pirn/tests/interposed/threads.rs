@@ -402,7 +402,7 @@ fn cancelling() {
     // SAFETY: its own thread, which refuses.
     let refused = on_virtual(|| unsafe { pthread_cancel(libc::pthread_self()) });
     assert_eq!(refused, libc::ENOSYS);
-    // SAFETY: the same.
+    // SAFETY: its own thread, which refuses.
     let refused = on_virtual(|| unsafe {
         let me = libc::pthread_self();
         let none = ptr::null_mut();

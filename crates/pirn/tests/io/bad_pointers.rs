@@ -69,7 +69,7 @@ fn vectors_of_buffers() {
 fn addresses_of_messages() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let fd = socket.as_raw_fd();
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe {
         let byte = b"x".as_ptr().addr();
         fails(libc::EFAULT, move || {
@@ -86,7 +86,7 @@ fn addresses_of_messages() {
 #[watched]
 fn times_of_sleeps() {
     let monotonic = libc::CLOCK_MONOTONIC;
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe {
         fails(libc::EFAULT, || {
             libc::nanosleep(nowhere(), ptr::null_mut()).into()
@@ -106,7 +106,7 @@ fn times_of_sleeps() {
 #[watched]
 fn sets_lists_and_times_of_polls() {
     let none = ptr::null_mut;
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe {
         fails(libc::EFAULT, move || {
             libc::select(1, nowhere(), none(), none(), ptr::null_mut()).into()
@@ -138,7 +138,7 @@ fn times_that_are_none() {
         tv_nsec: 1_000_000_000,
     };
     let none = ptr::null_mut;
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe {
         fails(libc::EINVAL, || {
             libc::ppoll(ptr::null_mut(), 0, &BAD, ptr::null()).into()
@@ -167,7 +167,7 @@ fn times_that_are_none() {
 
 fn futex(word: usize, operation: c_int, value: u32, timeout: usize, second: usize) -> c_long {
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe { libc::syscall(libc::SYS_futex, word, operation, value, timeout, second, 0) }
 }
 
@@ -191,7 +191,7 @@ fn words_and_times_of_futexes() {
 
 #[watched]
 fn paths_and_what_is_to_be_filled_in() {
-    // SAFETY: as above.
+    // SAFETY: the kernel checks the pointers.
     unsafe {
         fails(libc::EFAULT, || {
             let mut stat: libc::stat = std::mem::zeroed();

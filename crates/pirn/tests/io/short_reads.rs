@@ -278,7 +278,7 @@ fn a_read_of_nothing_does_not_wait_after_a_short_read() {
         assert_eq!(read(&vector(NOWHERE, usize::MAX), 1), Err(libc::EINVAL));
         assert_eq!(read(&vector(NOT_OF_PROGRAMS, 1), 1), Err(libc::EFAULT));
         assert_eq!(read(ptr::without_provenance(NOWHERE), 1), Err(libc::EFAULT));
-        // SAFETY: as above.
+        // SAFETY: the kernel looks at the addresses; nothing is written.
         let done = unsafe { libc::read(fd, ptr::without_provenance_mut(NOT_OF_PROGRAMS), 1) };
         assert_eq!((done, sys::errno()), (-1, libc::EFAULT));
     });

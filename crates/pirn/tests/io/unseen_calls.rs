@@ -244,10 +244,10 @@ fn who_waited_on_a_spare_carrier_is_woken_by_another() {
             scope.spawn(|| keep_until(&|| spare_runs.load(SeqCst)));
             scope.spawn(|| {
                 spare_runs.store(true, SeqCst);
-                keep_until(&|| pirn::metrics().carriers.iter().any(sleeps));
+                keep_until(&|| pirn::metrics::snapshot().carriers().iter().any(sleeps));
                 assert_eq!(reader.read(&mut [0]).unwrap(), 1);
             });
-            while pirn::metrics().threads.waiting == 0 {
+            while pirn::metrics::snapshot()["threads.waiting"] == 0 {
                 std::thread::yield_now();
             }
             inline_dup2(other.as_raw_fd(), number);
@@ -385,7 +385,7 @@ fn sleeps_by_number_do_not_keep_a_carrier() {
                 assert_eq!(result, 0);
                 let clock = libc::CLOCK_MONOTONIC;
                 let time = &raw const time;
-                // SAFETY: as above.
+                // SAFETY: a valid timespec.
                 let result = unsafe { libc::syscall(libc::SYS_clock_nanosleep, clock, 0, time, 0) };
                 assert_eq!(result, 0);
             });

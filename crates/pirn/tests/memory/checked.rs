@@ -66,7 +66,7 @@ fn executors_free_what_they_allocate() {
 #[watched(alone)]
 fn scopes_free_what_they_allocate() {
     for _ in 0..100 {
-        let sum = pirn::scope(|s| {
+        let sum = pirn::scope::open(|s| {
             let tasks: Vec<_> = (0..50u64)
                 .map(|i| s.fork(move || Ok::<_, String>(vec![i; 20])))
                 .collect();
@@ -77,7 +77,7 @@ fn scopes_free_what_they_allocate() {
                 .sum::<u64>())
         });
         assert_eq!(sum.unwrap(), 49 * 50 / 2);
-        let failed = pirn::scope(|s| {
+        let failed = pirn::scope::open(|s| {
             s.fork(|| Err::<Vec<u8>, _>(String::from("no")));
             s.fork(|| {
                 thread::sleep(Duration::from_millis(1));

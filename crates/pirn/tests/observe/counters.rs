@@ -16,7 +16,7 @@ const CARRIERS: [&str; 3] = ["1", "2", "8"];
 /// Returns the metrics once `done` says so of them.
 fn metrics_when(done: impl Fn(&Metrics) -> bool) -> Metrics {
     loop {
-        let metrics = pirn::metrics();
+        let metrics = pirn::metrics::snapshot();
         if done(&metrics) {
             return metrics;
         }
@@ -32,7 +32,7 @@ fn carriers_have_the_numbers_that_their_threads_have_in_their_names() {
         while !differed {
             let nap = || thread::spawn(|| thread::sleep(Duration::from_micros(200)));
             let naps = Vec::from_iter((0..20).map(|_| nap()));
-            for carrier in on_virtual(pirn::metrics).carriers {
+            for carrier in on_virtual(pirn::metrics::snapshot).carriers() {
                 let Some(tid) = carrier.tid else { continue };
                 let name = fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap();
                 if let Some(number) = name.trim_end().strip_prefix("pirn-carrier-") {
@@ -49,7 +49,7 @@ fn carriers_have_the_numbers_that_their_threads_have_in_their_names() {
 fn metrics_at_rest() -> Metrics {
     metrics_when(|metrics| {
         let asleep = |carrier: &pirn::metrics::Carrier| carrier.tid.is_none();
-        metrics.started == metrics.ended && metrics.carriers.iter().all(asleep)
+        metrics["started"] == metrics["ended"] && metrics.carriers().iter().all(asleep)
     })
 }
 
@@ -87,49 +87,50 @@ fn counters_add_up_after_a_storm() {
             (threads, yields, panicked) = (threads + some, yields + yielded, panicked + failed);
         }
         let metrics = metrics_at_rest();
-        assert_eq!(metrics.started, threads);
-        assert_eq!((metrics.panicked, panicked), (251, 251));
-        assert_eq!(metrics.threads.all(), 0);
-        assert_eq!(metrics.parks.all(), metrics.wakes);
+        assert_eq!(metrics["started"], threads);
+        assert_eq!((metrics["panicked"], panicked), (251, 251));
+        assert_eq!(metrics.sum("threads"), 0);
+        assert_eq!(metrics.sum("parks"), metrics["wakes"]);
         // Each thread was mounted once at its start, and once after each time that it was left.
-        let left = metrics.wakes + yields + metrics.preemptions;
-        assert_eq!(metrics.mounts, metrics.started + left, "{metrics:?}");
-        assert_eq!((metrics.stack_slots.used, metrics.run_queue), (0, 0));
-        let of_carriers: u64 = metrics.carriers.iter().map(|carrier| carrier.mounts).sum();
-        assert!(of_carriers <= metrics.mounts && of_carriers > 0);
-        assert!(metrics.schedule_latency.count() > 0);
+        let left = metrics["wakes"] + yields + metrics["preemptions"];
+        assert_eq!(metrics["mounts"], metrics["started"] + left, "{metrics:?}");
+        assert_eq!((metrics["stack_slots.used"], metrics["run_queue"]), (0, 0));
+        let of_carriers: u64 = metrics
+            .carriers()
+            .iter()
+            .filter_map(|carrier| carrier.get("mounts"))
+            .sum();
+        assert!(of_carriers <= metrics["mounts"] && of_carriers > 0);
+        assert!(metrics.schedule_latency().count() > 0);
         assert!(
-            metrics.schedule_latency.count() <= (metrics.started + metrics.wakes) / 64 * 2 + 64
+            metrics.schedule_latency().count()
+                <= (metrics["started"] + metrics["wakes"]) / 64 * 2 + 64
         );
     });
 }
 
 /// Asserts that no counter is lower in `now` than in `before`.
 fn assert_later(before: &Metrics, now: &Metrics) {
-    let counters = |m: &Metrics| {
-        [
-            m.started,
-            m.ended,
-            m.panicked,
-            m.interrupts,
-            m.wakes,
-            m.mounts,
-            m.steals,
-            m.preemptions,
-            m.parks.all(),
-            m.schedule_latency.count(),
-        ]
-    };
-    let pairs = counters(before).into_iter().zip(counters(now));
-    for (counter, (before, now)) in pairs.enumerate() {
-        assert!(
-            before <= now,
-            "counter {counter} went from {before} to {now}"
-        );
+    let gauges = [
+        "threads",
+        "carrier_states",
+        "run_queue",
+        "memory",
+        "spare_carriers",
+    ];
+    let more = [
+        "offload_threads",
+        "timers",
+        "descriptors",
+        "scopes",
+        "stack_slots",
+    ];
+    for ((name, part, before), (.., now)) in before.iter().zip(now.iter()) {
+        let is_counter = !gauges.contains(&name) && !more.contains(&name);
+        let text = format!("{name}.{part} went from {before} to {now}");
+        assert!(before <= now || !is_counter, "{text}");
     }
-    for ((kind, before), (_, now)) in before.parks.by_kind().zip(now.parks.by_kind()) {
-        assert!(before <= now, "{kind} went from {before} to {now}");
-    }
+    assert!(before.schedule_latency().count() <= now.schedule_latency().count());
 }
 
 #[watched]
@@ -144,13 +145,13 @@ fn counters_never_go_down_and_fit_together_while_threads_run() {
                 }
             })
         }));
-        let mut before = pirn::metrics();
+        let mut before = pirn::metrics::snapshot();
         for _ in 0..100 {
-            let now = pirn::metrics();
+            let now = pirn::metrics::snapshot();
             assert_later(&before, &now);
-            assert!(now.ended <= now.started);
-            assert!(now.wakes <= now.parks.all());
-            assert_eq!(now.threads.all(), now.started - now.ended);
+            assert!(now["ended"] <= now["started"]);
+            assert!(now["wakes"] <= now.sum("parks"));
+            assert_eq!(now.sum("threads"), now["started"] - now["ended"]);
             before = now;
         }
         done.store(true, SeqCst);
@@ -176,15 +177,16 @@ fn threads_are_counted_by_state() {
                 })
             };
             // The one carrier is taken, so these stay what they are.
-            let states = |m: &Metrics| (m.threads.waiting, m.threads.running, m.threads.new);
+            let states =
+                |m: &Metrics| (m["threads.waiting"], m["threads.running"], m["threads.new"]);
             metrics_when(|metrics| states(metrics) == (10, 1, 0));
             let new = Vec::from_iter((0..5).map(|_| thread::spawn(|| ())));
             let metrics = metrics_when(|metrics| states(metrics) == (10, 1, 5));
-            assert_eq!(metrics.threads.runnable, 0);
-            assert_eq!(metrics.run_queue, 5);
+            assert_eq!(metrics["threads.runnable"], 0);
+            assert_eq!(metrics["run_queue"], 5);
             parked[0].thread().unpark();
             let metrics = metrics_when(|metrics| states(metrics) == (9, 1, 5));
-            assert_eq!(metrics.threads.runnable, 1);
+            assert_eq!(metrics["threads.runnable"], 1);
             go_on.store(true, SeqCst);
             parked[1..]
                 .iter()
@@ -192,18 +194,14 @@ fn threads_are_counted_by_state() {
             for handle in parked.into_iter().chain(new).chain([spins]) {
                 handle.join().unwrap();
             }
-            assert_eq!(metrics_at_rest().threads.all(), 0);
+            assert_eq!(metrics_at_rest().sum("threads"), 0);
         },
     );
 }
 
 /// Returns how often threads were unmounted to wait for something of this kind.
 fn parks(metrics: &Metrics, kind: &str) -> u64 {
-    let mut kinds = metrics.parks.by_kind();
-    kinds
-        .find(|(name, _)| *name == kind)
-        .expect("a known word")
-        .1
+    metrics[&*format!("parks.{kind}")]
 }
 
 #[watched]
@@ -232,7 +230,7 @@ fn parks_are_counted_by_what_is_awaited() {
         metrics_when(|metrics| parks(metrics, "futex") >= 1 || parks(metrics, "park") >= 2);
         drop(sender);
         receives.join().unwrap();
-        assert_eq!(metrics_at_rest().threads.waiting, 0);
+        assert_eq!(metrics_at_rest()["threads.waiting"], 0);
     });
 }
 
@@ -242,18 +240,22 @@ fn interrupts_and_panics_of_virtual_threads_are_counted() {
         let interrupted = thread::spawn(thread::park_interruptible);
         interrupted.thread().interrupt();
         interrupted.join().unwrap().unwrap_err();
-        let scope = pirn::scope::with(pirn::scope::await_all(), |scope| {
+        let scope = pirn::scope::open_with(pirn::scope::await_all(), |scope| {
             scope.fork(|| -> Result<(), ()> { std::panic::resume_unwind(Box::new(1)) });
             scope.fork(|| Ok::<(), ()>(()));
             scope.join()?;
             Ok(())
         });
         scope.unwrap();
+        // As `#[pirn::test]` and `#[pirn::main]` call their functions.
+        let fails = || std::panic::resume_unwind(Box::new(3));
+        let run = || pirn::__private::run_test("a::fails", fails);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_err();
         // Neither is of a virtual thread.
         thread::current().interrupt();
         let _ = catch_unwind(AssertUnwindSafe(|| std::panic::resume_unwind(Box::new(2))));
         let metrics = metrics_at_rest();
-        assert_eq!((metrics.interrupts, metrics.panicked), (1, 1));
+        assert_eq!((metrics["interrupts"], metrics["panicked"]), (1, 2));
     });
 }
 
@@ -273,24 +275,26 @@ fn threads_with_a_scheduler_of_the_program_are_counted_as_well() {
         let builder = thread::Builder::new().scheduler(Arc::new(ToReceiver(Mutex::new(sender))));
         let spawned = (0..3).map(|_| builder.clone().spawn(thread::park).unwrap());
         let spawned = Vec::from_iter(spawned);
-        assert_eq!(pirn::metrics().threads.new, 3);
+        assert_eq!(pirn::metrics::snapshot()["threads.new"], 3);
         receiver.recv().unwrap().run();
         receiver.recv().unwrap().run();
-        let threads = pirn::metrics().threads;
-        assert_eq!((threads.new, threads.waiting), (1, 2));
+        let states = || {
+            ["new", "waiting", "runnable"]
+                .map(|state| pirn::metrics::snapshot()[&*format!("threads.{state}")])
+        };
+        assert_eq!(states(), [1, 2, 0]);
         drop(receiver.recv().unwrap()); // It never runs.
         spawned[0].thread().unpark();
-        let threads = pirn::metrics().threads;
-        assert_eq!((threads.new, threads.waiting, threads.runnable), (0, 1, 1));
+        assert_eq!(states(), [0, 1, 1]);
         spawned[1].thread().unpark();
         receiver.recv().unwrap().run();
         receiver.recv().unwrap().run();
         let results = spawned.into_iter().map(|handle| handle.join().is_ok());
         assert_eq!(results.filter(|&ended_well| ended_well).count(), 2);
         let metrics = metrics_at_rest();
-        assert_eq!((metrics.started, metrics.ended), (3, 3));
+        assert_eq!((metrics["started"], metrics["ended"]), (3, 3));
         assert_eq!(
-            (metrics.parks.all(), metrics.wakes, metrics.mounts),
+            (metrics.sum("parks"), metrics["wakes"], metrics["mounts"]),
             (2, 2, 4)
         );
     });
@@ -322,7 +326,8 @@ fn who_waits_for_a_carrier_is_seen_in_the_latencies() {
             handle.join().unwrap();
         }
         assert_eq!(ran.load(SeqCst), 200);
-        let latency = metrics_at_rest().schedule_latency;
+        let latency = metrics_at_rest();
+        let latency = latency.schedule_latency();
         // Of the 200, three were timed; others are the joiner's and the holder's own.
         let long = latency.ranges().filter(|(end, _)| *end > HELD);
         assert_eq!(long.map(|(_, count)| count).sum::<u64>(), 3, "{latency:?}");
@@ -335,12 +340,12 @@ fn who_waits_for_a_carrier_is_seen_in_the_latencies() {
 fn the_child_of_a_fork_has_no_numbers() {
     child::isolated(&[], || {
         let parked = thread::spawn(thread::park);
-        metrics_when(|metrics| metrics.threads.waiting == 1);
+        metrics_when(|metrics| metrics["threads.waiting"] == 1);
         // SAFETY: the child only reads, allocates and ends.
         let pid = check(unsafe { libc::fork() }).unwrap();
         if pid == 0 {
-            let metrics = pirn::metrics();
-            let none = metrics.threads.all() + metrics.started + metrics.memory.stacks == 0;
+            let metrics = pirn::metrics::snapshot();
+            let none = metrics.sum("threads") + metrics["started"] + metrics["memory.stacks"] == 0;
             let text = metrics
                 .to_prometheus()
                 .contains("pirn_threads{state=\"waiting\"} 0");
@@ -348,7 +353,7 @@ fn the_child_of_a_fork_has_no_numbers() {
             unsafe { libc::_exit(i32::from(!(none && text))) };
         }
         assert_eq!(waitpid(pid).unwrap(), 0);
-        assert_eq!(pirn::metrics().threads.waiting, 1);
+        assert_eq!(pirn::metrics::snapshot()["threads.waiting"], 1);
         parked.thread().unpark();
         parked.join().unwrap();
     });

@@ -206,8 +206,8 @@ fn spare_carriers_that_are_all_stuck_are_reported() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Takes a lease on a file: whoever truncates it waits until the lease is given back, if only for
-/// 45 s.
+/// Takes a lease on a file: a thread that truncates it waits until the lease is given back, if only
+/// for 45 s.
 fn lease(file: &File) -> bool {
     // SAFETY: no pointers. The kernel's signal about the lease would end the process.
     unsafe {

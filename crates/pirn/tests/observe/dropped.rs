@@ -37,17 +37,17 @@ fn read(bytes: &[u8]) -> Recording {
 
 #[watched(alone)]
 fn events_that_a_recording_loses_are_counted() {
-    let before = pirn::metrics().events_dropped;
+    let before = pirn::metrics::snapshot()["events_dropped"];
     let threads = overflow();
     let mut lost = 0;
     while lost < 1000 {
         let mut bytes = Vec::new();
         events::record(Duration::from_millis(20), &mut bytes).unwrap();
         lost += read(&bytes).lost;
-        assert_eq!(pirn::metrics().events_dropped, before + lost);
+        assert_eq!(pirn::metrics::snapshot()["events_dropped"], before + lost);
     }
     end(threads);
-    let text = pirn::metrics().to_prometheus();
+    let text = pirn::metrics::snapshot().to_prometheus();
     let line = format!("\npirn_events_dropped_total {}\n", before + lost);
     assert!(text.contains(&line), "{text}");
 }
@@ -66,14 +66,14 @@ fn keeping_the_last_events_loses_none() {
     }
     end(threads);
     // While nothing is written, nothing can be lost.
-    let before = pirn::metrics().events_dropped;
+    let before = pirn::metrics::snapshot()["events_dropped"];
     for _ in 0..3 {
         assert!(
             kept().lost >= 10_000,
             "what is not there any more is told to the reader"
         );
     }
-    assert_eq!(pirn::metrics().events_dropped, before);
+    assert_eq!(pirn::metrics::snapshot()["events_dropped"], before);
 }
 
 /// To ask for what is kept, where nothing is, does not keep events from being recorded later.

@@ -70,7 +70,7 @@ fn a_panic_writes_a_file() {
 #[watched]
 fn a_panic_of_a_subtask_writes_a_file() {
     if child::is_here() {
-        let joined = pirn::scope(|s| {
+        let joined = pirn::scope::open(|s| {
             s.fork(|| -> Result<(), io::Error> { panic!("on purpose") });
             s.join()?;
             Ok(())

@@ -157,9 +157,9 @@ fn waits_have_their_kind_and_wakes_their_waker() {
         let kinds = |id: u64| {
             let waits = threads[&id].iter().filter_map(|event| match event.what {
                 What::Switch {
-                    why: Why::Park(awaited),
+                    why: Why::Park(reason),
                     ..
-                } if event.thread == id => Some(awaited.kind()),
+                } if event.thread == id => Some(reason.kind()),
                 _ => None,
             });
             waits.collect::<Vec<_>>()

@@ -5,7 +5,6 @@ mod common;
 
 mod counters;
 mod diagnostics;
-mod door;
 mod dropped;
 #[cfg(feature = "dump")]
 mod dump;
@@ -15,4 +14,5 @@ mod gdb;
 mod memory;
 mod perf;
 mod prometheus;
+mod server;
 mod stuck;

@@ -28,22 +28,17 @@ fn dumps_of_stuck_threads_find_nothing_new() {
             thread::spawn(waits_for_a_carrier),
         ];
         let counts = || {
-            let metrics = pirn::metrics();
-            let text = metrics.to_prometheus();
-            let count = |name: &str| -> u64 {
-                let line = text
-                    .lines()
-                    .find(|line| line.contains(&format!("{name:?}")));
-                line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
-            };
-            let episodes: u64 = metrics.carriers.iter().map(|it| it.stuck_episodes).sum();
-            let stuck = metrics.carriers.iter().map(|it| it.stuck).min().unwrap();
-            let found = ["stuck-carrier", "spares-exhausted"].map(count);
-            (found, episodes, stuck)
+            let metrics = pirn::metrics::snapshot();
+            let stuck = metrics.carriers().iter();
+            let stuck = stuck.map(|it| it.get("stuck_ns").unwrap()).min();
+            let found = ["stuck-carrier", "spares-exhausted"];
+            let found = found.map(|kind| metrics[&*format!("diagnostics.{kind}")]);
+            let stuck = Duration::from_nanos(stuck.unwrap());
+            (found, metrics["stuck_episodes"], stuck)
         };
         while [2, 1] > counts().0 {}
         for _ in 0..10 {
-            pirn::dump();
+            pirn::dump::take();
             // A new stay would have been reported by then.
             let end = counts().2 + Duration::from_millis(50);
             while counts().2 < end {

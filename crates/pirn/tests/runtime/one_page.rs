@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock, mpsc};
 use std::time::Duration;
 
-use crate::common::{child, watched};
+use crate::common::{self, child, until, watched};
 use pirn::thread;
 
 const PAGE: usize = 4096;
@@ -55,14 +55,8 @@ fn pages_while_waiting(wait: impl Fn(Announce<'_>) + Send + Sync + 'static) -> V
             wait(&|| addresses[i].store(unsafe { libc::pthread_self() } as usize, SeqCst));
         })
     }));
-    let waits = |i: usize| {
-        let state = format!("{:?}", threads[i].thread());
-        addresses[i].load(SeqCst) != 0 && state.ends_with("/waiting")
-    };
-    // The watchdog ends this.
-    while !(0..THREADS).all(waits) {
-        std::thread::yield_now();
-    }
+    let waits = |i: usize| addresses[i].load(SeqCst) != 0 && common::waits(threads[i].thread());
+    until(|| (0..THREADS).all(waits));
     let pages = addresses.iter().map(|tp| pages(tp.load(SeqCst)));
     pages.collect()
 }

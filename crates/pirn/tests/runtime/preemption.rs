@@ -289,7 +289,7 @@ fn errno_and_thread_locals_stay() {
             unsafe { *libc::__errno_location() = mine as c_int };
             for _ in 0..2000 {
                 assert_eq!(OWN.get(), mine);
-                // SAFETY: as above.
+                // SAFETY: the thread's own errno.
                 assert_eq!(unsafe { *libc::__errno_location() }, mine as c_int);
             }
         };

@@ -80,7 +80,7 @@ fn a_handler_of_the_same_signal_gets_the_programs_signals_only() {
             assert_eq!(handled(raise), 0);
             sleep_for_a_while();
         });
-        // SAFETY: as above.
+        // SAFETY: a handler is installed, and without one the signal is ignored.
         unsafe {
             assert_eq!(libc::signal(SIGURG, handler), libc::SIG_DFL);
             assert_eq!(handled(|| assert_eq!(libc::raise(SIGURG), 0)), 1);

@@ -16,7 +16,7 @@ use std::sync::atomic::{
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::common::{Rng, child, sys, watched};
+use crate::common::{Rng, child, sys, until_it_waits, watched};
 use pirn::thread;
 
 const ONE: (&str, &str) = ("PIRN_PARALLELISM", "1");
@@ -134,11 +134,6 @@ fn threads_that_yield_for_a_while_and_then_spin_meet() {
     });
 }
 
-/// Returns whether `thread` is parked.
-fn is_waiting(thread: &thread::Thread) -> bool {
-    format!("{thread:?}").contains("/waiting")
-}
-
 #[watched]
 fn a_sleeper_is_woken_while_all_compute() {
     child::isolated(&[TWO], || {
@@ -159,9 +154,7 @@ fn a_reader_is_woken_while_all_compute() {
                 near.read_exact(&mut byte).unwrap();
                 byte[0]
             });
-            while !is_waiting(reader.thread()) {
-                thread::yield_now();
-            }
+            until_it_waits(reader.thread());
             // No timer is due, and no other thread waits: the event is the only work.
             amid_hogs(2, || {
                 far.write_all(b"x").unwrap();

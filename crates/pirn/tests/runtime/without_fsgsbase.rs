@@ -84,6 +84,6 @@ fn threads_that_compute_give_way() {
         });
         other.join().unwrap();
         hogs.into_iter().for_each(|hog| hog.join().unwrap());
-        assert!(pirn::metrics().preemptions > 0);
+        assert!(pirn::metrics::snapshot()["preemptions"] > 0);
     });
 }

@@ -8,7 +8,7 @@ use pirn::scope::{self, Builder, JoinError};
 
 /// Borrows from the caller by a parameter, whatever error subtasks have.
 fn length<E: Send>(text: &str) -> Result<usize, JoinError<E>> {
-    pirn::scope(|s| {
+    pirn::scope::open(|s| {
         let length = s.fork(|| Ok(text.len()));
         let all = s.join()?;
         Ok(length.get(&all))
@@ -16,7 +16,7 @@ fn length<E: Send>(text: &str) -> Result<usize, JoinError<E>> {
 }
 
 fn length_or_static(text: &str) -> Result<usize, JoinError<&'static str>> {
-    pirn::scope(|s| {
+    pirn::scope::open(|s| {
         let length = s.fork(|| Ok(text.len()));
         s.fork(|| Err::<(), _>("static"));
         let all = s.join()?;
@@ -25,7 +25,7 @@ fn length_or_static(text: &str) -> Result<usize, JoinError<&'static str>> {
 }
 
 fn length_or_box(text: &str) -> Result<usize, JoinError<Box<dyn std::error::Error + Send>>> {
-    scope::with(scope::any_successful(), |s| {
+    scope::open_with(scope::any_successful(), |s| {
         s.fork(|| Ok(text.len()));
         Ok(s.join()?.into_output())
     })
@@ -93,7 +93,7 @@ fn borrows_from_the_owner() {
 #[watched]
 fn mutable_parts_of_one_array() {
     let mut numbers = [0_usize; 100];
-    scope::with(scope::await_all::<Oops>(), |s| {
+    scope::open_with(scope::await_all::<Oops>(), |s| {
         for (i, part) in numbers.chunks_mut(10).enumerate() {
             s.fork(move || {
                 part.fill(i);

@@ -170,7 +170,7 @@ fn blocked<T: Send>(block: impl FnOnce() -> io::Result<T> + Send) {
         assert!(pirn::thread::is_interrupt(&error), "{error}");
         Err::<(), _>(error)
     };
-    let result = pirn::scope(|s| {
+    let result = pirn::scope::open(|s| {
         let blocked = s.fork(block);
         until_it_waits(&blocked.thread().unwrap());
         s.fork(|| Err::<(), _>(io::Error::other("failed")));
@@ -217,7 +217,7 @@ fn blocked_in_a_pipe() {
 #[watched]
 fn blocked_in_std_sleep_and_park() {
     both(|| {
-        let result = pirn::scope(|s| {
+        let result = pirn::scope::open(|s| {
             // They return early, once.
             let sleeper = s.fork(|| {
                 std::thread::sleep(FOREVER);

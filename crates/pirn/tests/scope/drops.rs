@@ -156,7 +156,7 @@ fn left_in_every_way() {
     });
 }
 
-/// Keeps its values until somebody asks.
+/// Keeps its values until it is asked.
 #[derive(Default)]
 struct Keep(Mutex<Vec<Runnable>>);
 

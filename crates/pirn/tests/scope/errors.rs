@@ -13,12 +13,12 @@ use pirn::thread::{self, Interrupted, Panic};
 
 /// Returns every way in which a scope can fail, with errors of this type.
 fn all_failures<E: Send>(error: fn() -> E) -> Vec<JoinError<E>> {
-    let failed = pirn::scope(|s| {
+    let failed = pirn::scope::open(|s| {
         s.fork(|| Err::<(), _>(error()));
         s.join()?;
         Ok(())
     });
-    let panicked = pirn::scope(|s| {
+    let panicked = pirn::scope::open(|s| {
         s.fork(|| -> Result<(), E> { panic!("the subtask") });
         s.join()?;
         Ok(())
@@ -27,7 +27,7 @@ fn all_failures<E: Send>(error: fn() -> E) -> Vec<JoinError<E>> {
         s.join()?;
         Ok(())
     });
-    let interrupted = pirn::scope(|s| {
+    let interrupted = pirn::scope::open(|s| {
         s.fork(|| {
             let _ = forever::<()>();
             Ok(())
@@ -37,12 +37,12 @@ fn all_failures<E: Send>(error: fn() -> E) -> Vec<JoinError<E>> {
         Ok(())
     });
     assert!(thread::take_interrupt());
-    let cancelled = pirn::scope(|s| {
+    let cancelled = pirn::scope::open(|s| {
         s.cancel();
         s.join()?;
         Ok(())
     });
-    let none = scope::with(scope::any_successful::<u8, E>(), |s| {
+    let none = scope::open_with(scope::any_successful::<u8, E>(), |s| {
         s.join()?;
         Ok(())
     });
@@ -103,20 +103,12 @@ fn texts_and_sources() {
 
 #[watched]
 fn failures_of_subtasks() {
-    let mut all = all_failures(|| Broken).into_iter();
-    let failure = all.next().unwrap().into_failure().unwrap();
-    assert_eq!(failure.error(), Some(&Broken));
+    let failure = Failure::Failed(Broken);
     assert_eq!(failure.to_string(), TEXTS[0]);
     assert_eq!(failure.source().unwrap().downcast_ref(), Some(&Broken));
-    assert_eq!(failure.into_error().unwrap(), Broken);
-    let failure = all.next().unwrap().into_failure().unwrap();
-    assert!(failure.error().is_none());
+    let failure = Failure::<Broken>::Panicked(Panic::new(Box::new("the subtask")));
     assert_eq!(failure.to_string(), TEXTS[1]);
-    match failure.into_error() {
-        Err(Failure::Panicked(panic)) => assert_eq!(panic.message(), Some("the subtask")),
-        other => panic!("{other:?}"),
-    }
-    assert!(all.all(|error| error.into_failure().is_none()));
+    assert!(failure.source().unwrap().is::<Panic>());
 }
 
 #[watched]
@@ -173,7 +165,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for Any {
 #[watched]
 fn flattened_into_any() {
     fn fail(interrupted: bool) -> Result<(), Any> {
-        let result = pirn::scope(|s| {
+        let result = pirn::scope::open(|s| {
             s.fork(|| {
                 if interrupted {
                     thread::sleep_interruptible(FOREVER)?;
@@ -200,7 +192,7 @@ fn flattened_into_any() {
 
 #[watched]
 fn errors_convert_with_the_question_mark() {
-    let result = pirn::scope(|s| {
+    let result = pirn::scope::open(|s| {
         let first = s.fork(|| Ok(()));
         let number: u8 = "seven".parse()?; // the scope's own code
         first.get(&s.join()?);
@@ -222,7 +214,7 @@ fn errors_convert_with_the_question_mark() {
 
 #[watched]
 fn errors_of_subtasks_read_late() {
-    let texts = scope::with(scope::await_all_successful(), |s| {
+    let texts = scope::open_with(scope::await_all_successful(), |s| {
         let failed = s.fork(|| Err::<(), _>(Broken));
         until(|| s.is_cancelled());
         let unavailable = s.fork(|| Ok(()));

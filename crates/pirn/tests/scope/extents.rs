@@ -57,7 +57,7 @@ fn it_ends_input_and_what_begins_afterwards() {
                 assert!(thread::is_interrupt(&error));
             }
             assert!(thread::is_interrupted());
-            // Whoever has heard of it may wait again, to clean up.
+            // A thread that has been told of it may wait again, to clean up.
             assert!(thread::take_interrupt());
             assert_eq!(
                 thread::sleep_interruptible(Duration::from_micros(1)),

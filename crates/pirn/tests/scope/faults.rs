@@ -175,7 +175,7 @@ fn a_closure_that_panics_when_a_scheduler_drops_it() {
 fn nobody_touches_the_stack_of_an_owner_that_has_gone_on() {
     #[inline(never)]
     fn scope_of_one(count: &AtomicUsize) {
-        let result: Result<(), Failed> = pirn::scope(|s| {
+        let result: Result<(), Failed> = pirn::scope::open(|s| {
             s.fork(|| {
                 count.fetch_add(1, SeqCst);
                 Ok(())

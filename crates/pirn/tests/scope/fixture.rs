@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use pirn::scope::{self, Completed, JoinError, Joiner, JoinerFor, State, Subtask};
-use pirn::thread::{self, Thread};
+use pirn::thread;
 
 use crate::common::on_virtual;
+pub use crate::common::{interrupt_me_soon, until, until_it_waits};
 
 /// Longer than any test.
 pub const FOREVER: Duration = Duration::from_secs(24 * 3600);
@@ -41,18 +42,6 @@ pub fn scopes_of_mine() -> Vec<scope::ScopeInfo> {
     all
 }
 
-/// Waits until `is_so` holds.
-pub fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        thread::yield_now();
-    }
-}
-
-/// Waits until a thread waits, if it is a virtual one: the state of others is unknown.
-pub fn until_it_waits(thread: &Thread) {
-    until(|| !thread.is_virtual() || format!("{thread:?}").contains("/waiting"));
-}
-
 /// Waits until a subtask has completed.
 pub fn until_done<T, E>(subtask: &Subtask<'_, T, E>) {
     until(|| subtask.state() != State::Unavailable);
@@ -77,15 +66,6 @@ pub fn counted_forever<T>(begun: &AtomicUsize, interrupted: &AtomicUsize) -> Res
     let result = forever();
     interrupted.fetch_add(1, SeqCst);
     result
-}
-
-/// Lets another thread interrupt the running thread when it waits.
-pub fn interrupt_me_soon() {
-    let me = thread::current();
-    std::thread::spawn(move || {
-        until_it_waits(&me);
-        me.interrupt();
-    });
 }
 
 /// Returns the payload of the panic that `f` ends with.

@@ -47,7 +47,7 @@ use std::sync::mpsc;
 
 use crate::common::watched;
 use crate::fixture::*;
-use pirn::scope::{self, Builder, State, SubtaskError};
+use pirn::scope::{self, Builder, Failure, State, SubtaskError};
 use pirn::thread;
 
 #[watched]
@@ -179,7 +179,7 @@ fn what_became_of_each() {
             assert_eq!(late.state(), State::Success);
             assert_eq!(*good.peek(&ended).unwrap().unwrap(), "good");
             let failure = bad.peek(&ended).unwrap().unwrap_err();
-            assert_eq!(failure.error(), Some(&"bad"));
+            assert!(matches!(failure, Failure::Failed("bad")));
             assert_eq!(good.result(&ended).unwrap(), "good");
             assert!(matches!(
                 bad.result(&ended),
@@ -222,7 +222,7 @@ fn a_subtask_shows_its_state() {
 
 #[watched]
 fn the_thread_of_a_subtask_can_be_interrupted_alone() {
-    let result = scope::with(scope::await_all(), |s| {
+    let result = scope::open_with(scope::await_all(), |s| {
         let one = s.fork(forever::<()>);
         let other = s.fork(|| match thread::park_interruptible() {
             Ok(()) => Ok("unparked"),
@@ -245,7 +245,7 @@ fn the_thread_of_a_subtask_can_be_interrupted_alone() {
 #[watched]
 fn ten_thousand_forks() {
     let numbers: Vec<u64> = (0..10_000).collect();
-    let sum = pirn::scope(|s| {
+    let sum = pirn::scope::open(|s| {
         let forks: Vec<_> = numbers
             .iter()
             .map(|n| s.fork(move || Ok::<_, Oops>(n + 1)))

@@ -33,7 +33,7 @@ fn descend(depth: u32) -> Result<u32, Oops> {
     if depth == 0 {
         return Ok(0);
     }
-    let result = pirn::scope(|s| {
+    let result = pirn::scope::open(|s| {
         let next = s.fork(move || descend(depth - 1));
         let all = s.join()?;
         Ok(next.get(&all) + 1)
@@ -49,7 +49,7 @@ fn a_thousand_subtasks_deep() {
 
 /// Opens a scope in a scope on the same thread, this many times; each runs a subtask.
 fn nest(depth: u32) -> Result<u32, JoinError<Oops>> {
-    pirn::scope(|s| {
+    pirn::scope::open(|s| {
         let one = s.fork(|| Ok(1));
         let rest = if depth == 0 { 0 } else { nest(depth - 1)? };
         let all = s.join()?;
@@ -157,7 +157,7 @@ fn a_cancelled_outer_scope_lets_the_owner_finish_an_inner_one() {
 
 /// Opens a scope here, and returns 7 from there.
 fn seven() -> u32 {
-    let value = pirn::scope(|s| {
+    let value = pirn::scope::open(|s| {
         let seven = s.fork(|| Ok::<_, Oops>(7));
         let all = s.join()?;
         Ok(seven.get(&all))
@@ -179,7 +179,7 @@ fn in_threads_and_scopes_of_other_kinds() {
             assert_eq!(threads.map(|thread| thread.join().unwrap()), [7, 7]);
         });
         // And those in subtasks.
-        let result = pirn::scope::<Oops, _, _>(|s| {
+        let result = pirn::scope::open::<Oops, _, _>(|s| {
             let subtask = s.fork(|| {
                 let sum = thread::scope(|s| s.spawn(seven).join().unwrap() + seven());
                 Ok(sum)

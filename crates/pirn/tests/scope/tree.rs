@@ -155,11 +155,11 @@ fn a_scope_that_panics_is_forgotten() {
 
 #[watched]
 fn snapshots_while_scopes_come_and_go() {
-    let results = scope::with(scope::await_all::<Oops>(), |s| {
+    let results = scope::open_with(scope::await_all::<Oops>(), |s| {
         for _ in 0..4 {
             s.fork(|| {
                 for _ in 0..200 {
-                    let result = scope::with(scope::await_all::<Oops>(), |s| {
+                    let result = scope::open_with(scope::await_all::<Oops>(), |s| {
                         for _ in 0..3 {
                             s.fork(|| {
                                 thread::yield_now();

@@ -370,7 +370,7 @@ fn forks_race_with_the_cancellation_by_a_sibling() {
         for _ in 0..times(3000) {
             let place = rng.below(30);
             let alive = Alive::new();
-            let result: Result<(), Failed> = pirn::scope(|s| {
+            let result: Result<(), Failed> = pirn::scope::open(|s| {
                 for i in 0..place + 20 {
                     let alive = &alive;
                     s.fork(move || {

@@ -33,7 +33,7 @@ impl<T> Oneshot<T> {
         }
     }
 
-    /// Returns whether somebody has polled it and waits.
+    /// Returns whether an executor has polled it and waits.
     fn is_awaited(&self) -> bool {
         self.0.lock().unwrap().1.is_some()
     }

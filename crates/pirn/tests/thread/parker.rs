@@ -80,9 +80,9 @@ fn an_interrupt_is_heard_where_that_is_asked_for() {
     assert_eq!(waits.join().unwrap(), Err(Interrupted));
 
     let parker = Arc::new(Parker::new());
-    let awaited = Arc::clone(&parker);
+    let reason = Arc::clone(&parker);
     let does_not = thread::spawn(move || {
-        awaited.park();
+        reason.park();
         thread::is_interrupted()
     });
     does_not.thread().interrupt();

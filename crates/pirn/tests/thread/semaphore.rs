@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::common::{on_virtual, watched};
-use pirn::thread::{self, Interrupted, Semaphore, Thread};
+use crate::common::{on_virtual, until_it_waits, watched};
+use pirn::thread::{self, Interrupted, Semaphore};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(24 * 3600);
@@ -14,12 +14,6 @@ const LONG: Duration = Duration::from_secs(24 * 3600);
 fn on_both(test: fn()) {
     test();
     on_virtual(test);
-}
-
-fn until_it_waits(thread: &Thread) {
-    while !format!("{thread:?}").contains("/waiting") {
-        thread::yield_now();
-    }
 }
 
 #[watched]

@@ -1,5 +1,7 @@
 //! Combinations of calls, descriptors, options, and what happens meanwhile.
 
+use std::time::Duration;
+
 use crate::common::{Rng, sys};
 use crate::kinds::{Kind, OTHERS, Pair, SOCKETS};
 use crate::receives::{self, Receive};
@@ -171,8 +173,12 @@ impl Case {
         }
     }
 
-    /// Makes the call in a thread that `start` starts.
-    pub fn outcome(&self, start: impl FnOnce(Box<dyn FnOnce() + Send>)) -> Outcome {
+    /// Makes the call in a thread that `start` starts. It gets the time `quiet` to begin to wait.
+    pub fn outcome(
+        &self,
+        quiet: Duration,
+        start: impl FnOnce(Box<dyn FnOnce() + Send>),
+    ) -> Outcome {
         let receives = matches!(self.call, Call::Receive(_));
         let mut pair = Pair::new(self.kind, receives);
         self.set_options(&pair);
@@ -183,8 +189,8 @@ impl Case {
         };
         let mut outcome = perform(
             (self.kind, &mut pair),
-            self.before,
-            &self.steps,
+            (self.before, &self.steps),
+            quiet,
             start,
             make,
         );

@@ -34,8 +34,8 @@ pub type Outcome = Vec<i64>;
 const HANGS: i64 = i64::MIN;
 /// How long a call may take that nothing holds up any more.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a thread gets to begin to wait where nothing shows it.
-const QUIET: Duration = Duration::from_millis(3);
+/// How long a thread gets to begin to wait where nothing shows it, at the first attempt.
+pub const QUIET: Duration = Duration::from_millis(3);
 
 pub fn hangs(outcome: &Outcome) -> bool {
     outcome.first() == Some(&HANGS)
@@ -50,12 +50,12 @@ struct Shared {
 }
 
 /// Makes `call` on one end of a fresh pair in a thread that `start` starts, performs the steps:
-/// the first `before` of them before the call. Returns what the call gives, and what a reader finds
-/// afterwards.
+/// the first `before` of them before the call. The caller gets the time `quiet` before each step to
+/// begin to wait. Returns what the call gives, and what a reader finds afterwards.
 pub fn perform(
     (kind, pair): (Kind, &mut Pair),
-    before: usize,
-    steps: &[Step],
+    (before, steps): (usize, &[Step]),
+    quiet: Duration,
     start: impl FnOnce(Box<dyn FnOnce() + Send>),
     call: impl FnOnce() -> Outcome + Send + 'static,
 ) -> Outcome {
@@ -76,7 +76,7 @@ pub fn perform(
         let _ = result.send(outcome);
     }));
     for step in then {
-        until_it_waits(pair.fd(), shared);
+        until_it_waits(pair.fd(), quiet, shared);
         perform_step(pair, kind, *step, &mut sent, shared);
     }
     match returned.recv_timeout(PATIENCE) {
@@ -102,14 +102,14 @@ fn queued(fd: i32) -> Option<libc::c_int> {
 }
 
 /// Waits until the caller has taken what there is and waits for more, or has ended.
-fn until_it_waits(fd: i32, shared: &Shared) {
+fn until_it_waits(fd: i32, quiet: Duration, shared: &Shared) {
     let begin = Instant::now();
-    let mut quiet = None;
+    let mut since = None;
     while !shared.ended.load(SeqCst) && begin.elapsed() < PATIENCE {
-        let since = *quiet.get_or_insert_with(Instant::now);
+        let elapsed = since.get_or_insert_with(Instant::now).elapsed();
         if !shared.begun.load(SeqCst) {
-            quiet = None;
-        } else if since.elapsed() > [4 * QUIET, QUIET][usize::from(queued(fd) == Some(0))] {
+            since = None;
+        } else if elapsed > [4 * quiet, quiet][usize::from(queued(fd) == Some(0))] {
             return;
         }
         std::thread::sleep(Duration::from_micros(200));

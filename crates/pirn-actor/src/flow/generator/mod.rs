@@ -8,7 +8,7 @@
 //!
 //! Producers put items one by one, since the consumer is to have each as soon as it is there. The
 //! consumer takes all at once, and makes room when it has used half of what may be ahead: so it has
-//! the lock, and wakes somebody, twice per `ahead` items, and the producers still work ahead of it.
+//! the lock, and wakes a thread, twice per `ahead` items, and the producers still work ahead of it.
 //!
 //! Rejected: items that a producer keeps until it has several. The consumer would wait for items
 //! that are there, behind a producer that waits for something else.
@@ -339,7 +339,7 @@ impl<T, E: From<Interrupted>> Iterator for Generator<T, E> {
     /// If a producer has panicked: with its panic, after the items that were given before.
     fn next(&mut self) -> Option<Result<T, E>> {
         self.next_within(current_limit).unwrap_or_else(|TimedOut| {
-            // Whoever asked for what this is for does not wait any more.
+            // The asker of what this is for does not wait any more.
             self.end();
             Some(Err(Interrupted.into()))
         })

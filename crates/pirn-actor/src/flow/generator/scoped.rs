@@ -50,7 +50,8 @@ where
 
 /// A [`Generator`] whose producer belongs to a scope: see [`generate_scoped`].
 ///
-/// It cannot leave the scope, which waits for a producer that waits for somebody to take its items.
+/// It cannot leave the scope, which waits for a producer that waits for a consumer to take its
+/// items.
 ///
 /// # Examples
 /// ```

@@ -51,7 +51,7 @@ impl Keeper {
         }
     }
 
-    /// A child has ended: because it was told, or somebody else has ended it.
+    /// A child has ended: because it was told, or other code has ended it.
     fn ended(&mut self, i: usize, exit: Exit) {
         self.children[i].is_begun = false;
         let at = self.places[i].at;

@@ -3,7 +3,7 @@
 /** How long points and the counts of groups are kept, in milliseconds. */
 const KEPT = 10 * 60_000;
 
-/** With more threads than this, lists of single ones are made anew only when somebody asks. */
+/** With more threads than this, lists of single ones are made anew only on request. */
 const MANY = 20_000;
 
 export const state = {

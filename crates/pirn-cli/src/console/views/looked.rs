@@ -93,7 +93,7 @@ pub fn grouped(live: &Live) -> Result<Arc<Snapshot>, String> {
     }
 }
 
-/// Returns a dump of each thread. If there are very many threads, only if `now` says that somebody
+/// Returns a dump of each thread. If there are very many threads, only if `now` says that the user
 /// asks for it, and has read what it costs.
 pub fn all_threads(console: &Console, query: &Query) -> Result<Arc<Snapshot>, String> {
     let asked = !query.text("now").is_empty();

@@ -23,8 +23,8 @@ pub struct Threads {
     threads: Vec<Row>,
 }
 
-/// Answers with the threads that the conditions `where` choose: those with names first, as somebody
-/// has thought that they matter.
+/// Answers with the threads that the conditions `where` choose: those with names first, as their
+/// program names what matters.
 pub fn threads(console: &Console, query: &Query) -> Result<Threads, String> {
     let looked = Looked::at_threads(console, query)?;
     let (dump, snapshot) = (looked.dump(), looked.snapshot());

@@ -61,26 +61,26 @@ fn a_head_has_at_most_as_many_bytes_as_the_limit() {
 
 #[test]
 fn fields_share_the_bytes_of_the_head() {
-    let limits = Limits {
+    let limits = HeadLimits {
         bytes: 1000,
         fields: 100,
     };
     let head = parse(Bytes::from_static(HEAD), &limits).unwrap();
-    assert_eq!(head.request.fields.get().headers["x"], "1");
+    assert_eq!(head.request.fields.get()["x"], "1");
     assert!(head.keep_alive && !head.expects_continue);
     assert_eq!(head.framing, Framing::Length(0));
 }
 
 #[test]
 fn what_a_map_has_no_room_for_is_refused_when_it_comes() {
-    let limits = Limits {
+    let limits = HeadLimits {
         bytes: 1 << 20,
         fields: 1 << 16,
     };
     let parsed = |fields: String| {
         let head = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
         let head = parse(head.into(), &limits).map_err(|(refusal, _)| refusal.status.as_u16())?;
-        Ok(head.request.fields.get().headers.len())
+        Ok(head.request.fields.get().len())
     };
     let many = |count| {
         parsed(
@@ -100,7 +100,7 @@ fn what_a_map_has_no_room_for_is_refused_when_it_comes() {
 
 #[test]
 fn a_head_says_how_its_connection_goes_on() {
-    let limits = Limits {
+    let limits = HeadLimits {
         bytes: 1000,
         fields: 100,
     };
@@ -156,7 +156,7 @@ fn a_head_says_how_its_connection_goes_on() {
 
 #[test]
 fn only_a_version_is_not_supported() {
-    let limits = Limits {
+    let limits = HeadLimits {
         bytes: 1000,
         fields: 100,
     };

@@ -43,7 +43,7 @@ fn waiting(server: Server, way_out: Option<UnixStream>) -> (Running, Receiver<Ev
     let server = server
         .get("/", wait)
         .get("/stuck", stuck)
-        .get("/hello", |_: &mut Request| "hello");
+        .get("/hello", || "hello");
     (served(server), events)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Client, served};
 use pirn::thread;
-use pirn_http::{Request, Running, Server};
+use pirn_http::{Running, Server};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -51,11 +51,11 @@ fn reason(socket: &mut TcpStream) -> Option<u32> {
 }
 
 fn waiting() -> Running {
-    let wait = |_: &mut Request| -> std::io::Result<()> {
+    let wait = || -> std::io::Result<()> {
         let (mut silent, _other) = UnixStream::pair()?;
         silent.read(&mut [0]).map(drop)
     };
-    let hello = |_: &mut Request| "hello";
+    let hello = || "hello";
     served(Server::new().get("/", wait).get("/hello", hello))
 }
 

@@ -4,7 +4,6 @@ mod ends;
 mod floods;
 mod requests;
 mod streams;
-#[cfg(feature = "websocket")]
 mod tunnels;
 
 use ::http::{HeaderMap, Request, StatusCode};

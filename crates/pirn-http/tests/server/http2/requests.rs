@@ -7,7 +7,9 @@ use bytes::Bytes;
 use h2::Reason;
 use pirn::{AsyncIo, block_on, thread};
 use pirn_http::observe::{AccessLog, LogFormat};
-use pirn_http::{Body, Limits, Listener, Request, Response, Running, Server, Status, Timeouts};
+use pirn_http::{
+    Body, Error, Limits, Listener, Request, Response, Running, Server, Status, Timeouts,
+};
 use pirn_testing::patient;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -18,8 +20,12 @@ fn server() -> Server {
     common()
         .get(
             "/users/{id}",
-            |request: &mut Request| -> Result<String, Status> {
-                Ok(format!("{} {}", request.path("id")?, request.uri))
+            |request: &mut Request| -> Result<String, Error> {
+                Ok(format!(
+                    "{} {}",
+                    request.param::<String>("id")?,
+                    request.uri
+                ))
             },
         )
         .get("/fields", |request: &mut Request| {
@@ -31,10 +37,10 @@ fn server() -> Server {
                 field("cookie")
             )
         })
-        .get("/same", |_: &mut Request| Status::NOT_MODIFIED)
-        .get("/nothing", |_: &mut Request| Response::ok())
-        .get("/reader", |_: &mut Request| Body::from_reader(&b"abc"[..]))
-        .get("/connection", |_: &mut Request| {
+        .get("/same", || Status::NOT_MODIFIED)
+        .get("/nothing", Response::ok)
+        .get("/reader", || Body::from_reader(&b"abc"[..]))
+        .get("/connection", || {
             let field = |name| Response::ok().header(name, "close");
             let mut response = field(pirn_http::header::CONNECTION);
             let value = HeaderValue::from_static("timeout=5");
@@ -42,7 +48,7 @@ fn server() -> Server {
             response
         })
         .post("/echo", |request: &mut Request| request.bytes())
-        .post("/ignore", |_: &mut Request| Status::OK)
+        .post("/ignore", || Status::OK)
 }
 
 #[test]
@@ -213,7 +219,7 @@ fn a_body_that_is_not_as_long_as_announced_is_refused() {
 
 #[test]
 fn slow_bodies_and_slow_handlers_are_answered() {
-    let late = |_: &mut Request| -> io::Result<()> {
+    let late = || -> io::Result<()> {
         let (mut silent, _other) = UnixStream::pair()?;
         silent.read(&mut [0]).map(drop)
     };
@@ -303,12 +309,11 @@ fn a_stream_may_pause_while_others_of_its_connection_move() {
     assert_eq!(server.shutdown(), 0);
 }
 
-#[cfg(feature = "websocket")]
 #[test]
 fn the_protocol_is_changed_for_those_only_who_ask() {
     let server = Server::new()
         .websocket("/socket", |_| Ok(()))
-        .get("/", |_: &mut Request| Response::upgrade("shout", |_| ()));
+        .get("/", || Response::upgrade("shout", |_| ()));
     let server = served(server);
     let client = Client::connect(&server);
     for path in ["/", "/socket"] {
@@ -323,7 +328,7 @@ fn the_protocol_is_changed_for_those_only_who_ask() {
 fn logs_say_that_it_was_http_2() {
     let (lines, writer) = io::pipe().unwrap();
     let log = AccessLog::new(writer).format(LogFormat::Common);
-    let server = served(server().with(log.layer()));
+    let server = served(server().with(log));
     Client::connect(&server).get("/users/1?a=b");
     let mut line = String::new();
     BufReader::new(lines).read_line(&mut line).unwrap();

@@ -92,7 +92,7 @@ fn a_client_that_reads_nothing_parks_the_handler() {
         }
         Ok(())
     };
-    let small = |_: &mut Request| "small";
+    let small = || "small";
     let server = served(Server::new().get("/large", large).get("/small", small));
     let client = Client::connect(&server);
     let (answer, _) = client.begin(get("/large"), true);
@@ -147,7 +147,7 @@ fn a_handler_that_reads_nothing_stops_the_client() {
 fn clients_are_told_how_many_streams_there_may_be() {
     let server = Server::new()
         .limits(Limits::default().streams(3))
-        .get("/", |_: &mut Request| "in");
+        .get("/", || "in");
     let server = served(server);
     let socket = TcpStream::connect(server.local_addr().unwrap()).unwrap();
     let io = AsyncIo::new(socket).unwrap();

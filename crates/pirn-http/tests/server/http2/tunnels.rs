@@ -81,7 +81,7 @@ impl Client {
 fn sockets_and_requests_share_a_connection() {
     let server = Server::new()
         .websocket("/echo", echo)
-        .get("/", |_: &mut Request| "Hello, World!");
+        .get("/", || "Hello, World!");
     let server = served(server);
     let client = Client::connect(&server);
     let mut sockets = [client.socket("/echo"), client.socket("/echo")];
@@ -164,7 +164,7 @@ fn other_protocols_and_refusals_are_as_in_http_1() {
             _ => Response::new(Status::FORBIDDEN),
         }
     });
-    let server = served(server.get("/page", |_: &mut Request| "no protocol"));
+    let server = served(server.get("/page", || "no protocol"));
     let client = Client::connect(&server);
     let mut tunnel = client.tunnel("shout", "/");
     send(&mut tunnel.sender, Bytes::from_static(b"hello"), true);

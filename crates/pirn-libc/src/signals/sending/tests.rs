@@ -1,14 +1,14 @@
 use super::*;
-use pirn_rt::runtime::{Runtime, testing};
-use pirn_rt::sched;
+use pirn_rt::sched::{self, Cause};
 use pirn_rt::vthread::signals::mask;
+use pirn_rt::{sched::runtime::Runtime, testing};
 use std::io;
 use std::sync::mpsc;
 
 /// Runs a function on a virtual thread that blocks all signals, so that nothing is delivered.
 fn on_a_thread_that_blocks_all(f: impl FnOnce(&Core) + Send + 'static) {
     let runtime = testing::make_with(testing::few(1));
-    runtime.start_scheduler().unwrap();
+    pirn_rt::carriers::start(runtime).unwrap();
     let (done, is_done) = mpsc::channel();
     let (_thread, ready) = testing::ready(runtime, move || {
         let own = vthread::current().unwrap();
@@ -17,7 +17,7 @@ fn on_a_thread_that_blocks_all(f: impl FnOnce(&Core) + Send + 'static) {
         assert_eq!(mask(), u64::MAX);
         done.send(()).unwrap();
     });
-    sched::start(ready);
+    sched::schedule(ready, Cause::Start);
     is_done.recv().expect("the thread panicked");
 }
 
@@ -30,7 +30,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
 fn a_signal_is_taken_once_though_its_sender_says_late_that_it_is_there() {
     on_a_thread_that_blocks_all(|thread| {
         for signal in [libc::SIGUSR1, libc::SIGRTMIN()] {
-            post(thread, &plain(signal)).unwrap();
+            post(thread, &plain(signal), false).unwrap();
             assert_eq!(take(thread, signal).unwrap().si_signo, signal);
             thread.signals.pending.fetch_or(bit(signal), SeqCst);
             assert!(take(thread, signal).is_none());
@@ -45,7 +45,7 @@ fn signals_from_the_33rd_on_are_queued() {
         let signal = libc::SIGRTMIN();
         for value in 1..4 {
             let info = information_of(signal, libc::SI_QUEUE, value);
-            post(thread, &info).unwrap();
+            post(thread, &info, false).unwrap();
         }
         for value in 1..4 {
             let info = take(thread, signal).unwrap();

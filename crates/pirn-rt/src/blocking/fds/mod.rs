@@ -7,31 +7,31 @@
 //! kernel is asked each time.
 //!
 //! The kernel is asked again after a second whether the program has made a descriptor non-blocking,
-//! because the program may do so by a system call that nobody sees (`rustix` makes them inline);
+//! because the program may do so by an unseen system call (`rustix` makes them inline);
 //! see [`status_flags`](status_flags). If a number changes its open file in such a way,
 //! [`review`](review) notices later.
 //!
 //! Descriptors belong to the process, and so does the table. Nothing is tracked before the process
-//! has a [runtime](crate::runtime), whose poller reports the events of all descriptors. Nothing is
-//! tracked in the child of a fork either: nobody parks there, and the epoll instance is the
-//! parent's.
+//! has a [runtime](crate::sched::runtime), whose poller reports the events of all descriptors.
+//! Nothing is tracked in the child of a fork either: no thread parks there, and the epoll instance
+//! is the parent's.
 //!
 //! The *generation* counts closes: a thread that waits for a descriptor that is closed wakes with
 //! `EBADF`, and late events of a closed descriptor are recognised as stale.
 
 use crate::blocking::fds::readiness::{Interest, Readiness};
 use crate::lock::{Guard, Lock};
+use crate::no_suspend;
 use crate::own_vec::OwnVec;
+use crate::sched::runtime;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
-use crate::{mark, runtime};
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
-pub mod epoll;
 pub mod other_table;
 mod protocol;
 pub mod readiness;
-pub(super) mod review;
+pub(crate) mod review;
 pub mod status_flags;
 mod waiters;
 
@@ -67,7 +67,7 @@ pub struct Entry {
     pub(super) blocks_in: AtomicU32,
     /// Its events, and the threads that wait for them.
     pub readiness: Readiness,
-    turn: Lock<()>,
+    serial: Lock<()>,
 }
 
 type Chunk = [Entry; CHUNK];
@@ -75,7 +75,7 @@ static TABLE: [AtomicPtr<Chunk>; CHUNKS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS];
 
 /// Returns the entry of a descriptor; `None` for negative numbers and those beyond the table (a
-/// million), and if it has not been made where the [mark](mark::is_up) is up: there memory cannot
+/// million), and if it has not been made in a [section](no_suspend::is_on): there memory cannot
 /// be allocated.
 pub fn entry(fd: i32) -> Option<&'static Entry> {
     let number = usize::try_from(fd).ok()?;
@@ -83,7 +83,7 @@ pub fn entry(fd: i32) -> Option<&'static Entry> {
     // Acquire: pairs with the Release in `make_chunk`.
     let mut chunk = place.load(Ordering::Acquire);
     if chunk.is_null() {
-        if mark::is_up() {
+        if no_suspend::is_on() {
             return None;
         }
         chunk = make_chunk(place);
@@ -126,11 +126,10 @@ fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
 
 /// Forgets all descriptors, in the child of a fork that has no runtime yet: their open files are
 /// shared with the parent, and threads of the parent may have held locks of the entries.
-#[inline]
-pub fn after_fork() {
+pub(crate) fn after_fork() {
     let made = |place: &&AtomicPtr<Chunk>| !place.load(Ordering::Relaxed).is_null();
     for place in TABLE.iter().filter(made) {
-        place.store(core::ptr::null_mut(), Ordering::Relaxed); // Relaxed, all: nobody uses it.
+        place.store(core::ptr::null_mut(), Ordering::Relaxed); // Relaxed, all: no thread uses it.
     }
     REGISTERED_COUNT.store(0, Ordering::Relaxed);
     review::after_fork();
@@ -178,9 +177,9 @@ pub fn duplicated(fd: i32, new: i32) {
 
 /// Wakes all waiters of a descriptor that is about to be closed.
 ///
-/// Returns the value that [`closed`] needs after the close. Returns `None` if nobody can wait for
-/// any descriptor yet: by the time somebody can, the number may belong to another descriptor, in
-/// its first generation.
+/// Returns the value that [`closed`] needs after the close. Returns `None` if no thread can wait
+/// for any descriptor yet: by the time one can, the number may belong to another descriptor, in its
+/// first generation.
 pub fn closing(fd: i32) -> Option<u32> {
     let runtime = runtime::get().filter(|_| !other_table::is_here())?; // None: as in `existing`.
     let Some(entry) = existing(fd) else {
@@ -227,12 +226,12 @@ pub fn close_range(first: u32, last: u32, flags: i32) -> SysResult {
     let Some(runtime) = runtime::get().filter(|_| here) else {
         return kernel(first, last);
     };
-    // The numbers, and the generation that each begins if nobody opens it meanwhile.
+    // The numbers, and the generation that each begins unless a thread opens it meanwhile.
     let mut lives = OwnVec::new();
     for fd in numbers(first, last) {
         // A handler must not allocate, and cannot tell the threads that wait.
         if let Some(life) = closing(fd)
-            && !mark::is_up()
+            && !no_suspend::is_on()
             && lives.reserve_one().is_ok()
         {
             lives.push((fd, life));
@@ -300,13 +299,13 @@ impl Entry {
             flags: AtomicU32::new(flags),
             blocks_in: AtomicU32::new(0),
             readiness: Readiness::new(),
-            turn: Lock::new(()),
+            serial: Lock::new(()),
         }
     }
 
     /// Ends this life of the descriptor and begins the next.
     fn begin_life(&self, flags: u32) {
-        if mark::is_up() {
+        if no_suspend::is_on() {
             return self.begin_unknown_life();
         }
         let next = self.readiness.retire();
@@ -316,7 +315,7 @@ impl Entry {
     /// Ends the life `generation` of a closed descriptor, unless it has ended.
     #[inline]
     pub(super) fn end_life(&self, generation: u32) {
-        if !mark::is_up()
+        if !no_suspend::is_on()
             && let Some(next) = self.readiness.retire_from(generation)
         {
             self.set_flags(next, 0);
@@ -336,9 +335,9 @@ impl Entry {
     }
 
     /// Begins a life of which nothing is known. Takes no lock, because the code that a signal
-    /// handler has interrupted may hold it. Wakes nobody, because that could change a queue which
-    /// the interrupted code is changing; so waiting threads are not told. A review that they are
-    /// promised stays: it tells them.
+    /// handler has interrupted may hold it. Wakes no thread, because that could change a queue
+    /// which the interrupted code is changing; so waiting threads are not told. A review that they
+    /// are promised stays: it tells them.
     #[cold]
     fn begin_unknown_life(&self) {
         self.readiness.retire_unseen();
@@ -349,10 +348,10 @@ impl Entry {
     }
 
     /// Serialises `accept`, and changes of `O_NONBLOCK`, as long as the result lives. `None` in a
-    /// signal handler, which may have interrupted the thread whose turn it is.
+    /// signal handler, which may have interrupted the thread that has the lock.
     #[inline]
-    pub fn take_turn(&self) -> Option<Guard<'_, ()>> {
-        (!mark::in_handler()).then(|| self.turn.lock())
+    pub fn serialise(&self) -> Option<Guard<'_, ()>> {
+        (!no_suspend::in_handler()).then(|| self.serial.lock())
     }
 
     /// Returns the number of the descriptor's current life.
@@ -379,7 +378,8 @@ impl Entry {
     /// seen, and no other number stands for the same open file.
     #[inline]
     pub(super) fn is_known_and_alone(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN // Relaxed: as above.
+        // Relaxed: as in `set_flags`.
+        self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN
     }
 
     /// Notes that a thread begins to wait. It has joined the waiters, and holds their lock.
@@ -427,15 +427,15 @@ static REGISTERED_COUNT: AtomicIsize = AtomicIsize::new(0);
 fn count_registered(before: u32, after: u32) {
     let change = isize::from(after & REGISTERED != 0) - isize::from(before & REGISTERED != 0);
     if change != 0 {
-        REGISTERED_COUNT.fetch_add(change, Ordering::Relaxed); // Relaxed: for people to read.
+        REGISTERED_COUNT.fetch_add(change, Ordering::Relaxed); // Relaxed: statistics only.
     }
 }
 
 /// Returns the number of descriptors that are registered with the poller, and the bytes of the
 /// table.
 #[inline]
-pub fn census() -> (usize, usize) {
-    // Relaxed: as above; only whether there is a chunk matters.
+pub fn stats() -> (usize, usize) {
+    // Relaxed: statistics only; only whether there is a chunk matters.
     let chunks = TABLE
         .iter()
         .filter(|place| !place.load(Ordering::Relaxed).is_null());
@@ -453,7 +453,7 @@ pub fn is_shut(fd: i32) -> bool {
         && sys::events_now(fd, libc::POLLRDHUP) & libc::POLLRDHUP != 0
 }
 
-/// Returns whether a descriptor may be that of a [file](sys::is_file). Cheap if it is known not to
+/// Returns whether a descriptor may be a [file](sys::is_file)'s. Cheap if it is known not to
 /// be.
 #[inline]
 pub fn may_be_file(fd: i32) -> bool {
@@ -528,23 +528,24 @@ impl Entry {
     }
 
     /// Returns the time at which an operation that begins now times out, by the socket option
-    /// `option`: `SO_RCVTIMEO` or `SO_SNDTIMEO`.
-    pub fn deadline(&self, fd: i32, option: i32) -> Deadline {
-        Deadline::after_timeout(self.timeout(fd, option))
+    /// `SO_RCVTIMEO` or `SO_SNDTIMEO`.
+    #[inline]
+    pub fn deadline(&self, fd: i32, interest: Interest) -> Deadline {
+        Deadline::after_timeout(self.timeout(fd, interest))
     }
 
-    fn timeout(&self, fd: i32, option: i32) -> Option<u64> {
+    fn timeout(&self, fd: i32, interest: Interest) -> Option<u64> {
         let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
         if flags & (KNOWN | SHARED | REGISTERED | TIMEOUTS) == (KNOWN | REGISTERED) {
             return None;
         }
-        let nanos = timeout_option(fd, option)?;
-        // The first wait also asks for the other option, on behalf of later waits: a call that
-        // nobody saw may have set it.
-        let other = match option {
-            libc::SO_RCVTIMEO => libc::SO_SNDTIMEO,
-            _ => libc::SO_RCVTIMEO,
+        // The first wait also asks for the other option, on behalf of later waits: an unseen call
+        // may have set it.
+        let (option, other) = match interest {
+            Interest::Read => (libc::SO_RCVTIMEO, libc::SO_SNDTIMEO),
+            Interest::Write => (libc::SO_SNDTIMEO, libc::SO_RCVTIMEO),
         };
+        let nanos = timeout_option(fd, option)?;
         if nanos > 0 || flags & REGISTERED == 0 && timeout_option(fd, other) != Some(0) {
             timeouts_set(fd);
         }
@@ -553,8 +554,8 @@ impl Entry {
 }
 
 /// Does the same as [`Entry::deadline`] for any number.
-pub fn deadline(fd: i32, option: i32) -> Deadline {
-    entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, option))
+pub fn deadline(fd: i32, interest: Interest) -> Deadline {
+    entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, interest))
 }
 
 /// Returns a socket's timeout in nanoseconds; `None` if it is not a socket.

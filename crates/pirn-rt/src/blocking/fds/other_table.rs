@@ -1,9 +1,9 @@
 //! Platform threads that have a table of descriptors of their own in the kernel.
 //!
-//! Their numbers are not those of the process, so nothing that they do to descriptors is noted in
+//! Their numbers are not the process's, so nothing that they do to descriptors is noted in
 //! [the table](super), also when it is done by interposed functions.
 
-use crate::blocking::fds::epoll::Poller;
+use crate::reactor::epoll::Poller;
 use crate::sys::{SysResult, call};
 use core::cell::Cell;
 
@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// Gives the calling platform thread, and those that it makes from now on, a table of descriptors
-/// of its own, which has only those of `poller`. Each of those threads calls [`join`].
+/// of its own, which has only the descriptors of `poller`. Each of those threads calls [`join`].
 ///
 /// Such a thread may wake virtual threads, and so kick the poller, which writes to a descriptor by
 /// its number: without it, the write would go into whatever has that number in the new table, and

@@ -14,17 +14,17 @@
 //! An event after 2 comes before 3 (then 4 sees it) or after 5 (then c wakes us). An event counted
 //! before 1 came before 2, so the operation finds its data.
 //!
-//! Of the threads that want to do the same operation, an event wakes one. It passes the *baton* on
-//! when it leaves, because one edge may stand for many bytes or connections. Observers, which only
-//! ask for readiness (`poll`, `select`), are all woken.
+//! Of the threads that want to do the same operation, an event wakes one. It *hands off* to the
+//! next when it leaves, because one edge may stand for many bytes or connections. Observers, which
+//! only ask for readiness (`poll`, `select`), are all woken.
 //!
 //! Tasks of async code are observers too: a task that has been woken need not try, because it may
-//! be dropped first, so it cannot be trusted with the baton. Its step 5 leaves its waker in the
+//! be dropped first, so it cannot be trusted with a hand-off. Its step 5 leaves its waker in the
 //! list and returns. A thread that an event wakes together with a task tries as well, so neither
 //! misses what the other leaves.
 //!
 //! The *generation* counts the lives of the number. It is read before 1 and compared at 4, so that
-//! nobody joins the list in a later life than the one in which it tried. Closing ends two lives:
+//! no thread joins the list in a later life than the one in which it tried. Closing ends two lives:
 //! one before the system call, for the threads that wait, and one after it, for threads that have
 //! tried in between, while the descriptor was still open.
 //!
@@ -138,7 +138,7 @@ impl Readiness {
         self.lasting.load(Relaxed) == generation.wrapping_add(1) // Relaxed: as in `is_emptied`.
     }
 
-    /// Calls `f` under the lock: meanwhile nobody joins or leaves, and no event is reported.
+    /// Calls `f` under the lock: meanwhile no thread joins or leaves, and no event is reported.
     pub(crate) fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
         let _waiters = self.waiters.lock();
         f()
@@ -200,13 +200,13 @@ impl Readiness {
         Some(next)
     }
 
-    /// Ends the life of the descriptor, and wakes nobody. Returns the next generation.
+    /// Ends the life of the descriptor, and wakes no thread. Returns the next generation.
     pub(crate) fn retire_unseen(&self) -> u32 {
         // Release: pairs with the Acquire in `generation`.
         self.generation.fetch_add(1, Release).wrapping_add(1)
     }
 
-    /// Wakes all waiters; nobody if the descriptor has begun another life than `generation`.
+    /// Wakes all waiters, unless the descriptor has begun another life than `generation`.
     fn close_all(&self, generation: u32) {
         loop {
             let mut wakes = FdWakes::new();
@@ -227,13 +227,13 @@ impl Readiness {
         }
     }
 
-    /// Returns whether somebody waits.
+    /// Returns whether a thread waits.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiters.lock().is_empty()
     }
 
     /// Wakes the next thread that wants to do the same operation.
-    pub(crate) fn pass_baton(&self, interest: Interest) {
+    pub(crate) fn hand_off(&self, interest: Interest) {
         let mut wakes = FdWakes::new();
         self.waiters.lock().claim_doer(interest, &mut wakes);
         wakes.perform();
@@ -243,7 +243,7 @@ impl Readiness {
     /// `generation` has ended. Calls `joined` under the lock when the thread has joined the list.
     /// `begin` begins the wait, if the thread may wait.
     #[inline]
-    pub fn park(
+    pub fn park_until_event(
         &self,
         interest: Interest,
         (generation, count): (u32, u32),
@@ -278,7 +278,7 @@ impl Readiness {
     }
 
     /// Adds an observer, unless there have been events after `counts`. Returns whether it was
-    /// added. Calls `joined` as [`park`](Self::park) does.
+    /// added. Calls `joined` as [`park_until_event`](Self::park_until_event) does.
     ///
     /// # Safety
     /// The waiter and its wait stay in their places until [`stop_observing`](Self::stop_observing)
@@ -299,9 +299,9 @@ impl Readiness {
         true
     }
 
-    /// Adds a task, or renews its waker, unless there has been an event after the `count`th, or
-    /// the life `generation` has ended: then returns that. Calls `joined` as [`park`](Self::park)
-    /// does.
+    /// Adds a task, or renews its waker, unless there has been an event after the `count`th, or the
+    /// life `generation` has ended: then returns that. Calls `joined` as
+    /// [`park_until_event`](Self::park_until_event) does.
     ///
     /// `waker` is exchanged for the one that the task had until now.
     ///
@@ -318,7 +318,7 @@ impl Readiness {
         joined: impl FnOnce(),
     ) -> Result<(), Outcome> {
         let mut waiters = self.waiters.lock();
-        // Relaxed, both: as in `park`.
+        // Relaxed, both: as in `park_until_event`.
         if self.generation.load(Relaxed) != generation {
             return Err(Outcome::Closed);
         }

@@ -1,16 +1,15 @@
-//! Waiting for a descriptor to become readable or writable: the [`protocol`](super::protocol), and
-//! the loop of an operation that parks its virtual thread instead of blocking the carrier.
+//! Calls that wait for a descriptor to become readable or writable, by the
+//! [`protocol`](super::protocol): they park their virtual thread instead of blocking the carrier.
 
 use crate::blocking::fds::status_flags::{self, Waiting};
 use crate::blocking::fds::{self, Entry};
 use crate::blocking::wait::{Outcome, Wait};
-use crate::mark::Held;
+use crate::no_suspend::NoPreempt;
+use crate::sched::safepoint::{self, Ran};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::summons::{self, Ran};
-use crate::vthread::wait_word::Hearing;
-use core::cell::Cell;
+use crate::vthread::wait_reason::{Kind, WaitReason};
+use crate::vthread::wait_word::Interruptible;
 use core::ops::Range;
 
 pub(crate) use super::protocol::{Event, Readiness};
@@ -23,277 +22,273 @@ pub(crate) fn report(fd: i32, generation: u32, event: Event) {
     }
 }
 
-/// Performs an operation as if it blocked: tries it, and while that returns `EAGAIN` parks the
-/// running virtual thread until the descriptor is ready.
-///
-/// `attempt` must not block the carrier. `deadline` is called only before a wait. The result is
-/// `EAGAIN` when the deadline has passed, as with `SO_RCVTIMEO`, and when the program has made the
-/// descriptor non-blocking. It is `ECANCELED` when the thread is interrupted, which ends the wait,
-/// and `EINTR` after a signal's handler without `SA_RESTART`.
-#[inline]
-pub fn blocking(
+/// A call on a descriptor that blocks the running virtual thread and no carrier: it is attempted,
+/// and while an attempt returns `EAGAIN` the thread parks until the descriptor is ready.
+#[derive(Clone, Copy)]
+pub struct FdCall {
     fd: i32,
+    /// `None`: the table has none for this number. Then there is one attempt.
+    entry: Option<&'static Entry>,
     interest: Interest,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    attempt: impl FnMut() -> SysResult,
-) -> SysResult {
-    blocking_for(Awaited::ready, fd, interest, deadline, attempt)
+    /// The time at which a wait ends with `EAGAIN`. `None`: the first wait sets it, by the socket's
+    /// own time limit.
+    pub deadline: Option<Deadline>,
+    /// What dumps show. `None`: a wait for the descriptor.
+    reason: Option<WaitReason>,
+    restarts: Restarts,
 }
 
-/// The same. `awaited` returns what to say about a wait for the descriptor.
-#[inline]
-pub fn blocking_for(
-    awaited: impl Fn(i32, Interest) -> Awaited,
-    fd: i32,
-    interest: Interest,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    attempt: impl FnMut() -> SysResult,
-) -> SysResult {
-    restarting(Deadline::is_never, awaited, fd, interest, deadline, attempt)
+/// When a signal's handler with `SA_RESTART` has a call begin again, in place of `EINTR`.
+#[derive(Clone, Copy)]
+pub enum Restarts {
+    /// If the call has no time limit.
+    Untimed,
+    Always,
+    /// The call has already transferred something.
+    Never,
 }
 
-/// The same. `restarts` returns whether a handler with `SA_RESTART` has the operation begin again,
-/// given its time limit.
-#[inline]
-pub fn restarting(
-    restarts: impl Fn(Deadline) -> bool,
-    awaited: impl Fn(i32, Interest) -> Awaited,
-    fd: i32,
-    interest: Interest,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    mut attempt: impl FnMut() -> SysResult,
-) -> SysResult {
-    let Some(entry) = fds::entry(fd) else {
-        return attempt();
-    };
-    let operation = Operation {
-        awaited,
-        restarts,
-        fd,
-        entry,
-        interest,
-    };
-    operation.attempt_or_wait(entry.since(interest), deadline, |_| attempt())
-}
+impl FdCall {
+    /// Returns a call that waits as the kernel does for a socket or a pipe.
+    #[inline]
+    pub fn new(fd: i32, interest: Interest) -> FdCall {
+        FdCall {
+            fd,
+            entry: fds::entry(fd),
+            interest,
+            deadline: None,
+            reason: None,
+            restarts: Restarts::Untimed,
+        }
+    }
 
-/// Performs an operation that may take several attempts, as one call of the kernel does: with one
-/// time limit, and whatever ends it after some bytes, its result is their number. A signal's
-/// handler ends it then, also with `SA_RESTART`.
-///
-/// `bytes` are the number transferred before, and that with which the operation is complete.
-/// `attempt(done)` transfers more after `done` bytes; 0: there will be no more.
-pub fn in_pieces(
-    fd: i32,
-    interest: Interest,
-    bytes: Range<usize>,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    mut attempt: impl FnMut(usize) -> SysResult,
-) -> SysResult {
-    let done = Cell::new(bytes.start);
-    seen_in_part(fd, interest, &done, deadline, || {
-        loop {
-            let more = attempt(done.get())?;
-            done.set(done.get() + more);
-            if more == 0 || done.get() >= bytes.end {
-                return Ok(done.get());
+    #[inline]
+    pub fn until(mut self, deadline: Deadline) -> FdCall {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    #[inline]
+    pub fn shown_as(mut self, reason: WaitReason) -> FdCall {
+        self.reason = Some(reason);
+        self
+    }
+
+    #[inline]
+    pub fn restarting(mut self, restarts: Restarts) -> FdCall {
+        self.restarts = restarts;
+        self
+    }
+
+    /// Returns whether the call may have to wait for more than one byte, by `SO_RCVLOWAT`.
+    #[inline]
+    pub fn has_low_water(&self) -> bool {
+        self.entry.is_some_and(Entry::has_low_water)
+    }
+
+    /// Repeats `attempt`, which must not block the carrier, until its result is not `EAGAIN`.
+    ///
+    /// The result is `EAGAIN` after the deadline, as with `SO_RCVTIMEO`, and if the program has
+    /// made the descriptor non-blocking; `ECANCELED` if the thread is interrupted during a wait;
+    /// `EINTR` after a signal's handler, unless the call [restarts](Restarts).
+    #[inline]
+    pub fn run(&mut self, mut attempt: impl FnMut() -> SysResult) -> SysResult {
+        let Some(entry) = self.entry else {
+            return attempt();
+        };
+        let since = entry.since(self.interest);
+        match attempt() {
+            EAGAIN => self.wait(entry, since, true, move |_| attempt()),
+            result => result,
+        }
+    }
+
+    /// Runs a read. `wanted` returns the number of bytes asked for, or 0 if the kernel may answer
+    /// without waiting for bytes. If an attempt gives fewer, and the descriptor is a stream, the
+    /// next read waits for an event before its attempt.
+    #[inline]
+    pub fn read(
+        &mut self,
+        wanted: impl Fn() -> usize + Copy,
+        mut attempt: impl FnMut() -> SysResult,
+    ) -> SysResult {
+        let Some(entry) = self.entry else {
+            return attempt();
+        };
+        let mut attempt = move |since| {
+            let result = attempt();
+            if let Ok(done @ 1..) = result
+                && entry.is_stream()
+                && done < wanted()
+            {
+                entry.readiness.note_emptied(since);
+            }
+            result
+        };
+        let since = entry.since(self.interest);
+        if entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0 {
+            return self.wait(entry, since, false, attempt);
+        }
+        match attempt(since) {
+            EAGAIN => self.wait(entry, since, true, attempt),
+            result => result,
+        }
+    }
+
+    /// Runs a transfer that may take several attempts, as one call of the kernel does: with one
+    /// time limit. If anything ends it after some bytes, the result is their number.
+    ///
+    /// `bytes` are the number transferred before, and that with which the call is complete.
+    /// `attempt(done)` transfers more after `done` bytes; 0: there will be no more.
+    pub fn in_pieces(
+        mut self,
+        bytes: Range<usize>,
+        mut attempt: impl FnMut(usize) -> SysResult,
+    ) -> SysResult {
+        let mut done = bytes.start;
+        while done < bytes.end {
+            if done > 0 {
+                self.restarts = Restarts::Never;
+            }
+            match self.run(|| attempt(done)) {
+                Ok(0) => break,
+                Ok(more) => done += more,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
             }
         }
-    })
-}
-
-/// Does the same with an `attempt` that keeps account of the bytes in `done` itself, and returns
-/// `EAGAIN` until they are enough.
-pub fn seen_in_part(
-    fd: i32,
-    interest: Interest,
-    done: &Cell<usize>,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    attempt: impl FnMut() -> SysResult,
-) -> SysResult {
-    let restarts = |deadline: Deadline| done.get() == 0 && deadline.is_never();
-    let result = restarting(restarts, Awaited::ready, fd, interest, deadline, attempt);
-    match done.get() {
-        0 => result,
-        done => Ok(done),
+        Ok(done)
     }
-}
 
-/// Reads as [`blocking`] does. `wanted` returns the number of bytes asked for, or 0 if the kernel
-/// may answer without waiting for bytes. If an attempt gives fewer, and the descriptor is a stream,
-/// the next read waits for an event before its attempt. `low_water` reads in place of all this if
-/// one byte may not be enough for the socket.
-#[inline]
-pub fn reading(
-    fd: i32,
-    wanted: impl Fn() -> usize,
-    deadline: impl FnOnce(&Entry) -> Deadline,
-    mut attempt: impl FnMut() -> SysResult,
-    low_water: impl FnOnce() -> Option<SysResult>,
-) -> SysResult {
-    let Some(entry) = fds::entry(fd) else {
-        return attempt();
-    };
-    let mut attempt = |since| {
-        let result = attempt();
-        if let Ok(done @ 1..) = result
-            && entry.is_stream()
-            && done < wanted()
-        {
-            entry.readiness.note_emptied(since);
-        }
-        result
-    };
-    let interest = Interest::Read;
-    let operation = Operation {
-        awaited: Awaited::ready,
-        restarts: Deadline::is_never,
-        fd,
-        entry,
-        interest,
-    };
-    let since = entry.since(interest);
-    if entry.readiness.is_emptied(since) && entry.is_stream() && wanted() > 0 {
-        return match status_flags::may_wait(entry, fd)? {
-            Waiting::Refused => attempt(since),
-            waiting => operation.wait(since, deadline(entry), waiting, false, attempt),
-        };
-    }
-    if entry.has_low_water()
-        && let Some(result) = low_water()
-    {
-        return result;
-    }
-    operation.attempt_or_wait(since, deadline, attempt)
-}
-
-impl Awaited {
-    /// Returns the wait for a descriptor to become readable or writable.
-    #[inline(always)]
-    pub fn ready(fd: i32, interest: Interest) -> Awaited {
-        let kind = match interest {
-            Interest::Read => Kind::Read,
-            Interest::Write => Kind::Write,
-        };
-        Awaited::descriptor(kind, fd)
-    }
-}
-
-const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
-
-/// An operation on a descriptor that may have to wait. Each `attempt` gets the generation and the
-/// count before it.
-struct Operation<'a, A, R> {
-    /// Returns what to say about a wait. A type of its own, so that nothing is put together before.
-    awaited: A,
-    /// Returns whether it begins again after a handler with `SA_RESTART`, given its time limit.
-    restarts: R,
-    fd: i32,
-    entry: &'a Entry,
-    interest: Interest,
-}
-
-impl<A: Fn(i32, Interest) -> Awaited, R: Fn(Deadline) -> bool> Operation<'_, A, R> {
-    /// Tries, at the generation and the count `since`, and [waits](Self::wait) if that returns
-    /// `EAGAIN` and the descriptor blocks.
+    /// Waits, if the descriptor blocks, for an event after the generation and the count `since`,
+    /// and so on until an attempt ends the call. `attempted`: there has been an attempt.
     #[inline]
-    fn attempt_or_wait(
-        &self,
-        since: (u32, u32),
-        deadline: impl FnOnce(&Entry) -> Deadline,
-        mut attempt: impl FnMut((u32, u32)) -> SysResult,
-    ) -> SysResult {
-        match attempt(since) {
-            EAGAIN => {}
-            result => return result,
-        }
-        match status_flags::may_wait(self.entry, self.fd)? {
-            Waiting::Refused => EAGAIN,
-            waiting => self.wait(since, deadline(self.entry), waiting, true, attempt),
-        }
-    }
-
-    /// Parks until an event after `since`, tries, and so on. `attempted`: there has been an
-    /// attempt.
     fn wait(
-        &self,
-        mut since: (u32, u32),
-        deadline: Deadline,
-        waiting: Waiting,
-        mut attempted: bool,
+        &mut self,
+        entry: &Entry,
+        since: (u32, u32),
+        attempted: bool,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
     ) -> SysResult {
-        let &Operation {
-            ref awaited,
-            ref restarts,
+        let waiting = match status_flags::may_wait(entry, self.fd)? {
+            Waiting::Refused if attempted => return EAGAIN,
+            Waiting::Refused => return attempt(since),
+            waiting => waiting,
+        };
+        let &mut FdCall { fd, interest, .. } = self;
+        let anew = || entry.deadline(fd, interest);
+        let deadline = *self.deadline.get_or_insert_with(anew);
+        let ready = || wait_for(fd, interest);
+        let wait = FdWait {
             fd,
             entry,
             interest,
+            deadline,
+            reason: self.reason.unwrap_or_else(ready),
+            restarts: match self.restarts {
+                Restarts::Untimed => deadline.is_never(),
+                Restarts::Always => true,
+                Restarts::Never => false,
+            },
+            waiting,
+        };
+        wait.park_and_attempt(since, attempted, attempt)
+    }
+}
+
+/// A [call](FdCall) that waits. A type of its own, so that a call that need not wait puts nothing
+/// of this into memory.
+struct FdWait<'a> {
+    fd: i32,
+    entry: &'a Entry,
+    interest: Interest,
+    deadline: Deadline,
+    reason: WaitReason,
+    /// Whether a handler with `SA_RESTART` has the call begin again.
+    restarts: bool,
+    waiting: Waiting,
+}
+
+impl FdWait<'_> {
+    /// Parks until an event after `since`, attempts the call, and so on.
+    fn park_and_attempt(
+        self,
+        mut since: (u32, u32),
+        mut attempted: bool,
+        mut attempt: impl FnMut((u32, u32)) -> SysResult,
+    ) -> SysResult {
+        let FdWait {
+            fd,
+            entry,
+            interest,
+            ..
         } = self;
+        let Entry { readiness, .. } = entry;
         loop {
             entry.register(fd)?;
-            // Once woken it may hold the baton: others wait until it has passed that on, and must
+            // Once woken it may owe the hand-off: others wait until it has woken the next, and must
             // not wait for a handler.
-            let held = Held::new();
-            let begin = || Wait::interruptible(awaited(fd, interest), Hearing::Always);
-            let given_up = match park(entry, interest, since, deadline, begin) {
+            let held = NoPreempt::new();
+            let begin = || Wait::interruptible(self.reason, Interruptible::Always);
+            let joined = || entry.awaited();
+            let deadline = self.deadline;
+            let end = readiness.park_until_event(interest, since, deadline, begin, joined);
+            let error = match end {
                 Outcome::Ready => None,
-                Outcome::TimedOut => Some(EAGAIN),
-                Outcome::Interrupted => Some(Err(crate::blocking::INTERRUPTED)),
-                Outcome::Summoned => {
+                Outcome::TimedOut => Some(Errno(libc::EAGAIN)),
+                Outcome::Interrupted => Some(crate::blocking::INTERRUPTED),
+                Outcome::SafePoint => {
                     // A handler may run for long: others may try meanwhile.
-                    entry.readiness.pass_baton(interest);
+                    readiness.hand_off(interest);
                     drop(held);
-                    after_signals(restarts(deadline))
+                    after_signals(self.restarts)
                 }
                 Outcome::Closed => {
-                    entry.readiness.pass_baton(interest);
+                    readiness.hand_off(interest);
                     return Err(fds::CLOSED);
                 }
             };
             let mut result = EAGAIN;
-            if given_up.is_none() || !attempted {
-                since.1 = entry.readiness.count(interest);
+            if error.is_none() || !attempted {
+                since.1 = readiness.count(interest);
                 attempted = true;
                 result = attempt(since);
             }
-            let refused = || waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
-            if result != EAGAIN || given_up.is_some() || refused() {
-                entry.readiness.pass_baton(interest);
-                return if result == EAGAIN {
-                    given_up.unwrap_or(EAGAIN)
-                } else {
-                    result
+            let refused = || self.waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
+            if result != EAGAIN || error.is_some() || refused() {
+                readiness.hand_off(interest);
+                return match error {
+                    Some(error) if result == EAGAIN => Err(error),
+                    _ => result,
                 };
             }
         }
     }
 }
 
-/// Runs what the thread was summoned for. Returns the error of the operation, if it is not begun
-/// again: after a handler without `SA_RESTART`, and, unless it `restarts`, after any.
+/// Runs what is pending for the thread. Returns the error with which a handler ends the call,
+/// unless it restarts.
 #[cold]
-fn after_signals(restarts: bool) -> Option<SysResult> {
-    let fails = match summons::attend() {
+fn after_signals(restarts: bool) -> Option<Errno> {
+    let ends = match safepoint::run_pending() {
         Ran::Nothing => false,
         Ran::Restarting => !restarts,
         Ran::Interrupting => true,
     };
-    fails.then_some(Err(Errno(libc::EINTR)))
+    ends.then_some(Errno(libc::EINTR))
 }
 
-/// Parks until an event after this generation and count. Returns at once if one has come.
-fn park(
-    entry: &Entry,
-    interest: Interest,
-    since: (u32, u32),
-    deadline: Deadline,
-    begin: impl FnOnce() -> Result<Wait, Outcome>,
-) -> Outcome {
-    let joined = || entry.awaited();
-    entry
-        .readiness
-        .park(interest, since, deadline, begin, joined)
+/// Returns the wait for a descriptor to become readable or writable.
+#[inline(always)]
+pub fn wait_for(fd: i32, interest: Interest) -> WaitReason {
+    let kind = match interest {
+        Interest::Read => Kind::Read,
+        Interest::Write => Kind::Write,
+    };
+    WaitReason::descriptor(kind, fd)
 }
+
+const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 
 /// Adds an observer to a descriptor's list, unless there have been events after `counts`.
 /// Returns whether it was added.
@@ -307,4 +302,43 @@ pub unsafe fn observe(entry: &Entry, waiter: &FdWaiter, counts: [u32; 2]) -> boo
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::blocking::fds::waiters::{FdWaiters, FdWakes};
+    use crate::blocking::list::STEPS;
+    use crate::vthread::wait_reason::{Kind, WaitReason};
+
+    const MANY: usize = 10_000;
+
+    #[test]
+    fn an_event_costs_no_walk_along_all_who_wait_for_it() {
+        let waits: Vec<Wait> = (0..2 * MANY)
+            .map(|_| Wait::new(WaitReason::new(Kind::Poll, 1)))
+            .collect();
+        let doer = |(i, wait)| match i % 2 {
+            0 => FdWaiter::doer(wait, Interest::Read),
+            _ => FdWaiter::doer(wait, Interest::Write),
+        };
+        let crowd: Vec<FdWaiter> = waits.iter().enumerate().map(doer).collect();
+        let mut waiters = FdWaiters::new();
+        for waiter in &crowd {
+            // SAFETY: the crowd stays until the end.
+            unsafe { waiters.append(waiter) };
+        }
+        let before = STEPS.get();
+        for i in 0..MANY {
+            let mut wakes = FdWakes::new();
+            for interest in [Interest::Read, Interest::Write] {
+                waiters.claim_doer(interest, &mut wakes);
+            }
+            waiters.claim_observers(true, true, &mut wakes);
+            // The first two only.
+            assert_eq!(wakes.perform(), 2);
+            for wait in &waits[2 * i..2 * i + 2] {
+                assert!(wait.claim(Outcome::Ready).is_none());
+            }
+        }
+        assert!(STEPS.get() - before <= 2 * MANY);
+        assert!(waiters.doers.iter().all(|list| list.is_empty()));
+    }
+}

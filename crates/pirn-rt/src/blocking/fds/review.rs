@@ -1,6 +1,6 @@
 //! A second look at descriptors that threads have been waiting for.
 //!
-//! A number may change its open file by system calls that nobody sees: `close` and `dup2` made
+//! A number may change its open file by unseen system calls: `close` and `dup2` made
 //! inline, as `rustix` makes them. epoll then knows nothing of the new file, and its waiters would
 //! wait for ever. A question to the kernel before each wait would cost a system call per wait. So
 //! once, about a second after the first thread began to wait for a descriptor, an idle carrier
@@ -19,11 +19,10 @@
 
 use crate::blocking::fds::readiness::Event;
 use crate::blocking::fds::{self, readiness, status_flags};
-use crate::mark::Raised;
-use crate::runtime;
+use crate::no_suspend::NoSuspend;
+use crate::sched::{self, runtime};
 use crate::sys::Errno;
 use crate::time::Deadline;
-use crate::vthread;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 mod protocol;
@@ -47,13 +46,13 @@ pub(super) fn after_fork() {
 /// [marked](is_marked). It has joined the waiters, and holds their lock.
 pub(super) fn expect(flags: &AtomicU32) {
     if SCHEDULE.mark(flags) {
-        let mark = Raised::new();
+        let section = NoSuspend::new();
         // A carrier with a processor attends before it sleeps, or has another do so.
-        if vthread::carrier(&mark)
+        if sched::carrier(&section)
             .and_then(|c| c.processor())
             .is_none()
             && let Some(runtime) = runtime::get()
-            && runtime.timers.unattended()
+            && runtime.timers.unattended(due)
         {
             runtime.poller.kick();
         }
@@ -61,12 +60,12 @@ pub(super) fn expect(flags: &AtomicU32) {
 }
 
 /// Returns when the next review, or a step of one, is due.
-pub(in crate::blocking) fn due() -> Deadline {
+pub(crate) fn due() -> Deadline {
     Deadline::from_nanos(SCHEDULE.due())
 }
 
 /// Reviews some descriptors if a review is due.
-pub(in crate::blocking) fn run_if_due() {
+pub(crate) fn run_if_due() {
     if due().has_passed() {
         take_step();
     }

@@ -1,11 +1,11 @@
 //! `O_NONBLOCK`: the program's setting, and Pirn's temporary one.
 //!
-//! The kernel is asked before a wait, because the program may have changed the flag by a system
-//! call that nobody sees. A server waits up to thousands of times per second per connection, and
-//! the question costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 1.07
-//! s. A change through libc ends that at once. The [review](super::review) of awaited descriptors
-//! notices an unseen change within the period, a second later. (A shorter period would not help
-//! much: a program that hands a descriptor on to non-blocking code does so right after a wait.)
+//! The kernel is asked before a wait, because the program may have changed the flag by an unseen
+//! system call. A server waits up to thousands of times per second per connection, and the question
+//! costs 230 ns; so the answer "it blocks" counts for the rest of a *period* of 1.07 s. A change
+//! through libc ends that at once. The [review](super::review) of awaited descriptors notices an
+//! unseen change within the period, a second later. (A shorter period would not help much: a
+//! program that hands a descriptor on to non-blocking code does so right after a wait.)
 //!
 //! `connect` has no flag for "do not wait", so Pirn *lends* the socket `O_NONBLOCK` for the
 //! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
@@ -87,7 +87,7 @@ pub fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> SysResul
     let Some(entry) = fds::existing(fd) else {
         return change(on);
     };
-    let _turn = entry.take_turn();
+    let _serial = entry.serialise();
     // Relaxed, here and below: under the lock.
     let lent = entry.flags.load(Ordering::Relaxed) & LENT != 0;
     // The flag stays set while it is lent; the end of the loan sets the program's value.
@@ -102,7 +102,7 @@ pub fn change(fd: i32, on: bool, change: impl Fn(bool) -> SysResult) -> SysResul
 /// Runs `f`, a system call, with the descriptor non-blocking.
 pub fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult {
     {
-        let _turn = entry.take_turn();
+        let _serial = entry.serialise();
         let flags = sys::status_flags(fd)?;
         if flags & libc::O_NONBLOCK == 0 {
             set(fd, flags | libc::O_NONBLOCK)?;
@@ -110,7 +110,7 @@ pub fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult 
         }
     }
     let result = f();
-    let _turn = entry.take_turn();
+    let _serial = entry.serialise();
     // Relaxed, both: under the lock. If it is not lent any more, the program has set the flag
     // meanwhile. If the kernel does not take it back, it stays lent: the program's calls wait.
     let lent = entry.flags.load(Ordering::Relaxed) & LENT != 0;

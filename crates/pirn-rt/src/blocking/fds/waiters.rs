@@ -102,7 +102,8 @@ pub struct FdWaiter {
     target: Target,
     read: bool,
     write: bool,
-    /// The operation it will do, after which it passes the baton on; `None` for an observer.
+    /// The operation it will do, after which it hands off to the next waiter; `None` for an
+    /// observer.
     does: Option<Interest>,
     links: Links<FdWaiter>,
 }
@@ -141,7 +142,7 @@ impl FdWaiter {
         }
     }
 
-    /// Claims the waiter, if nobody has.
+    /// Claims the waiter, unless another thread has.
     ///
     /// # Safety
     /// It has just been taken out of its list, under the lock that the caller still holds.
@@ -202,7 +203,7 @@ impl FdWaiters {
         }
     }
 
-    /// Returns whether nobody waits.
+    /// Returns whether no thread waits.
     pub(crate) fn is_empty(&self) -> bool {
         let mut lists = self.doers.iter().chain([&self.observers]);
         lists.all(List::is_empty)
@@ -255,7 +256,7 @@ fn claim_from(
                 list.remove(waiter);
                 waiter.claim(outcome)
             };
-            // `None`: somebody else has decided the wait, and the waiter leaves by itself.
+            // `None`: another thread has decided the wait, and the waiter leaves by itself.
             if let Some(claim) = claimed {
                 wakes.push(claim);
                 if !all || wakes.is_full() {

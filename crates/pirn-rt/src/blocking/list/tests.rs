@@ -32,7 +32,7 @@ fn numbers(list: &List<Item>) -> Vec<u32> {
 }
 
 #[test]
-fn all_are_in_order_of_arrival_whoever_leaves() {
+fn all_are_in_order_of_arrival_whichever_leaves() {
     let items = items::<5>();
     let mut list = list_of(&items);
     assert_eq!(numbers(&list), [0, 1, 2, 3, 4]);

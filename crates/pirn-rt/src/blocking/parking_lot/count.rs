@@ -32,7 +32,7 @@ pub(super) fn join(count: &AtomicU32) {
 /// Counts waiters out, under the lock.
 #[inline]
 pub(super) fn leave(count: &AtomicU32, waiters: u32) {
-    // Relaxed: a hint going down. Under the lock, so nobody else changes it.
+    // Relaxed: a hint going down. Under the lock, so no other thread changes it.
     count.store(count.load(Relaxed) - waiters, Relaxed);
 }
 

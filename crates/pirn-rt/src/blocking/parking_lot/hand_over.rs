@@ -5,8 +5,8 @@
 //! where it has it: the waiter waits once more. That is how a lock is fast; but a thread that takes
 //! a lock in a loop kept others from it for 5 to 20 s, and for ever if it waits or yields while it
 //! has it. So the releaser gives way, right after the release, to a waiter that has been
-//! [overtaken](crate::vthread::awaited::Awaits::queue_up) for a millisecond or two. The kernel does
-//! the same when it wakes a thread that has slept for long.
+//! [overtaken](crate::vthread::wait_reason::WaitInfo::queue_up) for a millisecond or two. The
+//! kernel does the same when it wakes a thread that has slept for long.
 //!
 //! To the parking lot, a thread that waits for one event after the other looks like one that is
 //! overtaken. One that is woken by an event gains little, and a thread that tells a thousand others
@@ -14,32 +14,34 @@
 //! a lock, and a few times per millisecond and processor if this may be an event.
 
 use crate::blocking::parking_lot::LOCK;
-use crate::mark::{self, Raised};
-use crate::sched::Holder;
+use crate::no_suspend::{self, NoSuspend};
+use crate::sched::{self, Holder, mount};
 use crate::sys;
 use crate::time::{self, Deadline};
-use crate::vthread::awaited::{Awaited, Kind};
-use crate::vthread::wait_word::Hearing;
-use crate::vthread::{self, Claimed, mount};
+use crate::vthread::wait_reason::{Kind, WaitReason};
+use crate::vthread::wait_word::Interruptible;
+use crate::vthread::{self, Claimed};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A nap of 0.1 ms that may be for an event is taken once in so many units of coarse time.
+/// A nap of 0.1 ms that may be for an event is taken once in this many units of coarse time.
 const NAP_EVERY: u64 = 8;
 
 /// Wakes a thread whose turn it is, and gives way to it.
 #[cold]
 pub(super) fn wake(key: usize, thread: Claimed) {
-    thread.wake_in_place(|processor| may_give_way(is_free_lock(key), processor));
+    sched::wake_in_place(thread, |processor| {
+        may_give_way(is_free_lock(key), processor)
+    });
 }
 
 /// Has the running thread, which has woken some whose turn it is, give way to them; `is_lock` as
 /// [`is_free_lock`] has said before the wakes.
 #[cold]
 pub fn give_way(is_lock: bool) {
-    let mark = Raised::new();
-    let processor = vthread::carrier(&mark).and_then(|carrier| carrier.processor());
-    if mark::is_up_only_by(&mark) && may_give_way(is_lock, processor) {
-        drop(mark);
+    let section = NoSuspend::new();
+    let processor = sched::carrier(&section).and_then(|carrier| carrier.processor());
+    if no_suspend::is_on_only_by(&section) && may_give_way(is_lock, processor) {
+        drop(section);
         mount::give_way();
     }
 }
@@ -78,15 +80,19 @@ pub(in crate::blocking) fn is_kernels_turn() -> bool {
 }
 
 /// Calls `wake`, which wakes platform threads that wait for the word, and gives way to those that
-/// it says it has woken, if the word is that of a free lock. Returns their number.
+/// it says it has woken, if the word is a free lock's. Returns their number.
 #[cold]
 pub(in crate::blocking) fn wake_kernels(word: usize, wake: impl FnOnce() -> usize) -> usize {
-    let virtually = vthread::current().is_some() && !mark::forbids_preemption();
+    let virtually = vthread::current().is_some() && !no_suspend::forbids_preemption();
     let gives_way = virtually && sys::fetch_u32(word) == Ok(0);
     let woken = wake();
     if woken > 0 && gives_way {
         let until = Deadline::after_nanos(mount::NAP_NS);
-        crate::blocking::pause_until(Awaited::at(Kind::Futex, word), until, Hearing::Summons);
+        crate::blocking::pause_until(
+            WaitReason::at(Kind::Futex, word),
+            until,
+            Interruptible::Never,
+        );
     }
     woken
 }

@@ -19,16 +19,17 @@ use self::queues::{Keyed, KeyedQueues, Visit};
 use crate::blocking::list::{Linked, Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
+use crate::sched::runtime;
 use crate::time::Deadline;
-use crate::vthread::awaited::Awaited;
-use crate::vthread::wait_word::Hearing;
-use crate::{arch, mark, runtime, vthread};
+use crate::vthread::wait_reason::WaitReason;
+use crate::vthread::wait_word::Interruptible;
+use crate::{arch, no_suspend, vthread};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
 
-/// The two low bits of the key of a lock that is no futex word.
+/// The two low bits of the key of a lock that is not a futex word.
 pub const LOCK: usize = 1;
 
 #[repr(align(64))]
@@ -56,13 +57,13 @@ static LOT: [Bucket; BUCKETS] = [const {
 ///
 /// # Safety
 /// In the child of a fork that has no runtime yet.
-pub unsafe fn after_fork() {
+pub(crate) unsafe fn after_fork() {
     for bucket in &LOT {
-        // Only those: untouched pages of the lot stay so. Relaxed: nobody changes it.
+        // Only those: untouched pages of the lot stay so. Relaxed: no thread changes it.
         if bucket.waiters.is_held() || bucket.waiting.load(Ordering::Relaxed) > 0 {
             // SAFETY: the caller's contract.
             unsafe { bucket.waiters.renew(KeyedQueues::new()) };
-            bucket.waiting.store(0, Ordering::Relaxed); // Relaxed: as above.
+            bucket.waiting.store(0, Ordering::Relaxed); // Relaxed: there is one thread.
         }
     }
     ANY.store(false, Ordering::Relaxed); // Relaxed, both: there is no runtime yet.
@@ -114,15 +115,15 @@ pub enum Parked {
     Invalid,
     /// The deadline came first.
     TimedOut,
-    /// The thread was interrupted, and had not heard of it before.
+    /// The thread was interrupted, and no such wait has ended for that before.
     Interrupted,
-    /// The thread was summoned.
-    Summoned,
+    /// A safe point was requested.
+    SafePoint,
 }
 
 /// Parks the running virtual thread on `key`, unless `check` returns false. Returns on a wake whose
-/// bits intersect `bits`, at the deadline, on a summons, or, if `hearing` is given, an interrupt.
-/// `awaited` returns what to say about a wait for `key`.
+/// bits intersect `bits`, at the deadline, on a safe point request, or on an interrupt.
+/// `reason` returns what to say about a wait for `key`.
 ///
 /// `check` runs under the bucket's lock: short, no parking.
 ///
@@ -132,8 +133,8 @@ pub fn park(
     key: usize,
     bits: u32,
     deadline: Deadline,
-    hearing: Option<Hearing>,
-    awaited: impl FnOnce(usize) -> Awaited,
+    interruptible: Interruptible,
+    reason: impl FnOnce(usize) -> WaitReason,
     check: impl FnOnce() -> bool,
 ) -> Parked {
     let home = bucket_of(key);
@@ -144,11 +145,11 @@ pub fn park(
         count::leave(&bucket.waiting, 1);
         return Parked::Invalid;
     }
-    let awaited = awaited(key);
+    let reason = reason(key);
     if let Some(thread) = vthread::current() {
-        thread.awaits.queue_up(awaited);
+        thread.wait_info.queue_up(reason);
     }
-    let wait = match Wait::hearing(awaited, hearing) {
+    let wait = match Wait::begin(reason, interruptible) {
         Ok(wait) => wait,
         Err(refused) => {
             count::leave(&bucket.waiting, 1);
@@ -170,7 +171,7 @@ pub fn park(
             leave(&waiter);
             Parked::TimedOut
         }
-        outcome @ (Outcome::Interrupted | Outcome::Summoned) => {
+        outcome @ (Outcome::Interrupted | Outcome::SafePoint) => {
             leave(&waiter);
             given_up(outcome)
         }
@@ -182,7 +183,7 @@ pub fn park(
 #[cold]
 fn given_up(outcome: Outcome) -> Parked {
     match outcome {
-        Outcome::Summoned => Parked::Summoned,
+        Outcome::SafePoint => Parked::SafePoint,
         _ => Parked::Interrupted,
     }
 }
@@ -214,7 +215,7 @@ pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
         arch::full_fence();
         return 0; // After a fork, the listed threads are in the parent process.
     }
-    if mark::in_handler() {
+    if no_suspend::in_handler() {
         post(bucket_of(key));
         return 0;
     }
@@ -283,7 +284,7 @@ fn wake_up_to(
     woken
 }
 
-/// Returns whether anybody may be waiting for `key`. To be called after a full barrier, which
+/// Returns whether a thread may be waiting for `key`. To be called after a full barrier, which
 /// follows the write that the waiters' checks read.
 #[inline]
 pub fn any_waiting(key: usize) -> bool {
@@ -291,7 +292,7 @@ pub fn any_waiting(key: usize) -> bool {
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 
-/// Wakes all threads that wait in a bucket: a spurious wake-up for those whose key nobody has
+/// Wakes all threads that wait in a bucket: a spurious wake-up for threads whose key has not been
 /// woken.
 #[inline]
 pub(super) fn wake_all(bucket: usize) {
@@ -325,7 +326,7 @@ fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
 /// Moves up to `count` threads that wait for `from` to the end of the queue of `to`. Returns the
 /// number moved.
 pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
-    if runtime::has_forked() || mark::in_handler() {
+    if runtime::has_forked() || no_suspend::in_handler() {
         return 0; // As in `unpark`, which wakes them all for a handler.
     }
     let (a, b) = (bucket_of(from), bucket_of(to));
@@ -420,7 +421,7 @@ fn post(bucket: usize) {
 
 /// Performs the wakes that have been posted.
 #[inline]
-pub(super) fn deliver_posted() {
+pub(crate) fn deliver_posted() {
     // Relaxed: the kick comes after the store, so the carrier that it wakes sees it.
     if ANY.load(Ordering::Relaxed) && ANY.swap(false, Ordering::Acquire) {
         deliver_all();

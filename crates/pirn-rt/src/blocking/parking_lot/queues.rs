@@ -95,7 +95,7 @@ impl<T: Keyed> KeyedQueues<T> {
                 self.table.queue_at(place).remove(waiter);
                 self.table.tidy(place);
             },
-            // SAFETY: as above.
+            // SAFETY: the caller's contract; each key is in one place.
             None => self.few_len -= u32::from(unsafe { self.few.remove(waiter) }),
         }
     }
@@ -247,7 +247,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the bytes of all tables.
 pub(super) fn bytes() -> usize {
-    BYTES.load(Relaxed) // Relaxed: as above.
+    BYTES.load(Relaxed) // Relaxed: statistics only.
 }
 
 /// See the module's documentation.
@@ -320,7 +320,7 @@ impl<T: Linked> Table<T> {
             queue: List::new(),
         };
         (0..capacity).for_each(|_| places.push(free()));
-        // Relaxed: a number for people to read.
+        // Relaxed: statistics only.
         BYTES.fetch_add(places.bytes() - self.places.bytes(), Relaxed);
         let mut old = core::mem::replace(&mut self.places, places);
         for place in old.iter_mut().filter(|place| !place.queue.is_empty()) {

@@ -25,7 +25,7 @@ fn a_waiting_thread_is_blocked() {
 }
 
 #[test]
-fn nobody_is_blocked_and_uses_no_time() {
+fn an_id_without_a_thread_is_blocked_and_uses_no_time() {
     assert!(is_blocked(u32::MAX));
     assert_eq!(cpu_time(1), 0); // another process
 }

@@ -15,7 +15,7 @@ fn at(tick: u32, ns: u64) -> Result<Episode, usize> {
 }
 
 #[test]
-fn a_stay_begins_with_what_was_seen_and_grows_by_steps() {
+fn an_episode_begins_with_what_was_seen_and_grows_by_steps() {
     let stuck = Stuck::new(2);
     assert_eq!(stuck.episodes().count(), 0);
     stuck.note(at(5, 4 * MS), MS);
@@ -30,7 +30,7 @@ fn a_stay_begins_with_what_was_seen_and_grows_by_steps() {
 }
 
 #[test]
-fn another_switch_is_another_stay() {
+fn another_switch_is_another_episode() {
     let stuck = Stuck::new(2);
     stuck.note(at(5, 9 * MS), MS);
     stuck.note(at(6, 4 * MS), MS);
@@ -51,11 +51,11 @@ fn time_in_which_the_monitor_did_not_run_does_not_count() {
 }
 
 #[test]
-fn the_reporter_is_told_once_per_stay() {
+fn the_reporter_is_told_once_per_episode() {
     let stuck = Stuck::new(2);
     let told = || stuck.news.swap(false, Relaxed);
     stuck.note(at(5, 20 * MS), MS);
-    assert!(!told(), "nobody has asked for reports");
+    assert!(!told(), "no reports were asked for");
     stuck.report_after(22 * MS, 3 * MS);
     stuck.note(at(5, 21 * MS), MS);
     assert!(!told());
@@ -67,10 +67,8 @@ fn the_reporter_is_told_once_per_stay() {
     assert!(!told());
     stuck.note_wanting(true, 2 * MS);
     assert!(told());
-    stuck.tell();
-    assert!(!stuck.alarm.nap(crate::time::Deadline::PASSED));
     stuck.note(at(6, 20 * MS), MS);
     stuck.note(at(6, 22 * MS), 2 * MS);
-    stuck.tell();
-    assert!(stuck.alarm.nap(crate::time::Deadline::NEVER));
+    stuck.nap(Deadline::NEVER);
+    assert!(!told(), "the nap has taken the news");
 }

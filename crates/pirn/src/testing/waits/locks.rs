@@ -115,12 +115,12 @@ fn a_lock_for_reading_and_writing_has_an_owner_if_it_is_held_for_writing() {
     type Take = unsafe extern "C" fn(*mut libc::pthread_rwlock_t) -> i32;
     let hold = |take: Take, parks: bool| {
         thread::spawn(move || {
-            // SAFETY: a lock, unlocked by who has locked it.
+            // SAFETY: a lock, unlocked by the thread that locked it.
             unsafe { assert_eq!(take(LOCK.get()), 0) };
             if parks {
                 thread::park();
             }
-            // SAFETY: as above.
+            // SAFETY: a lock, unlocked by the thread that locked it.
             unsafe { assert_eq!(libc::pthread_rwlock_unlock(LOCK.get()), 0) };
         })
     };
@@ -155,7 +155,7 @@ fn condition_variables_semaphores_barriers_and_once() {
         }
     });
     waits(&waiter, lock(LockKind::Condvar, at(COND.get())));
-    // SAFETY: as above.
+    // SAFETY: initialised objects.
     unsafe { libc::pthread_cond_signal(COND.get()) };
     waiter.join().unwrap();
 
@@ -166,7 +166,7 @@ fn condition_variables_semaphores_barriers_and_once() {
     // SAFETY: initialised.
     let waiter = thread::spawn(move || unsafe { libc::sem_wait(semaphore()) });
     waits(&waiter, lock(LockKind::Semaphore, at(semaphore())));
-    // SAFETY: as above.
+    // SAFETY: initialised.
     unsafe { libc::sem_post(semaphore()) };
     waiter.join().unwrap();
 
@@ -219,7 +219,7 @@ fn who_is_moved_to_another_word_waits_for_that() {
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT | private, 0, 0) };
     });
     waits(&waiter, lock(LockKind::Futex, at(from)));
-    // SAFETY: as above.
+    // SAFETY: the word is static.
     let moved = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -233,7 +233,7 @@ fn who_is_moved_to_another_word_waits_for_that() {
     };
     assert_eq!(moved, 1);
     waits(&waiter, lock(LockKind::Futex, at(to)));
-    // SAFETY: as above.
+    // SAFETY: the word is static.
     unsafe { libc::syscall(libc::SYS_futex, to, libc::FUTEX_WAKE | private, 1) };
     waiter.join().unwrap();
 }

@@ -8,16 +8,16 @@ mod stuck;
 use crate::thread::{JoinHandle, Thread};
 use pirn_dump::Wait;
 use pirn_observe::waits::Noted;
-use pirn_rt::vthread::record::Phase;
-use pirn_rt::vthread::table;
+use pirn_rt::sched;
+use pirn_rt::vthread::record::State;
 
 /// Returns what a thread waits for, once it waits for something that `wanted` accepts.
 fn when(thread: &Thread, wanted: impl Fn(&Wait) -> bool) -> Noted {
     let core = thread.as_virtual().expect("a virtual thread");
     loop {
-        let note = |slot| table::walk(slot, |core, parked| parked.then(|| Noted::of(core)));
+        let note = |slot| sched::inspect(slot, |core, parked| parked.then(|| Noted::of(core)));
         // Before that the thread may be about to get its slot.
-        let slot = (core.phase() == Phase::Waiting).then(|| core.slot());
+        let slot = (core.state() == State::Waiting).then(|| core.slot());
         if let Some(noted) = slot.flatten().and_then(note).flatten()
             && wanted(&noted.plain())
         {

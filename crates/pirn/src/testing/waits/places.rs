@@ -37,7 +37,7 @@ fn threads() {
 fn subtasks() {
     type Line = Result<Option<u32>, std::fmt::Error>;
     let own = || -> Line { Ok(own_line()) };
-    let line = scope::with(scope::all_successful(), |s| {
+    let line = scope::open_with(scope::all_successful(), |s| {
         s.fork(own);
         Ok(s.join()?.into_output())
     });

@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use pirn_dump::{Finding, LockKind, Wait, WaitKind};
 use pirn_observe::waits::deadlocks::Deadlocks;
 use pirn_observe::waits::standstill::Standstill;
-use pirn_rt::vthread::table;
+use pirn_rt::sched;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, mpsc};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn look(threads: &[&Thread]) -> Vec<Finding> {
         let Some(slot) = thread.as_virtual().unwrap().slot() else {
             continue; // It has not run.
         };
-        table::walk(slot, |core, parked| {
+        sched::inspect(slot, |core, parked| {
             if parked {
                 deadlocks.add(
                     slot,
@@ -207,7 +207,7 @@ fn a_scope_that_is_joined_under_a_lock_of_its_subtask() {
     static MUTEX: CMutex = CMutex::new();
     let (give, given) = mpsc::channel();
     let owner = thread::spawn(move || {
-        let joined: Result<(), scope::JoinError<std::fmt::Error>> = scope::scope(|s| {
+        let joined: Result<(), scope::JoinError<std::fmt::Error>> = scope::open(|s| {
             MUTEX.lock();
             let subtask = s.fork(|| {
                 MUTEX.lock();

@@ -33,7 +33,7 @@ fn each_thread_has_its_whole_stack() {
         }
         threads.iter().for_each(|thread| thread.thread().unpark());
     });
-    assert_eq!(pirn::dump().threads(), 0);
+    assert_eq!(pirn::dump::take().threads(), 0);
 }
 
 #[watched(alone)]
@@ -54,7 +54,7 @@ fn threads_that_wait_alike_are_one_group() {
         let groups = &read.dump.groups;
         assert_eq!(groups.iter().map(|g| g.count).sum::<u64>(), 3 * EACH);
         let counts: Vec<u64> = groups.iter().map(|group| group.count).collect();
-        assert_eq!(counts, [EACH; 3], "{}", pirn::dump());
+        assert_eq!(counts, [EACH; 3], "{}", pirn::dump::take());
         assert!(
             groups
                 .iter()
@@ -91,7 +91,7 @@ fn who_waits_for_long_is_known_from_the_second_dump_on() {
 
 #[watched(alone)]
 fn a_virtual_thread_makes_a_dump_in_which_it_is() {
-    let threads = thread::spawn(|| pirn::dump().threads());
+    let threads = thread::spawn(|| pirn::dump::take().threads());
     assert_eq!(threads.join().unwrap(), 1);
 }
 
@@ -120,12 +120,12 @@ fn the_child_of_a_fork_has_no_threads() {
     // SAFETY: the child only makes a dump, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let threads = pirn::dump().threads();
+        let threads = pirn::dump::take().threads();
         // SAFETY: no pointers.
         unsafe { libc::_exit(threads as i32) };
     }
     assert_eq!(sys::waitpid(child).unwrap(), 0);
-    assert_eq!(pirn::dump().threads(), 3);
+    assert_eq!(pirn::dump::take().threads(), 3);
     for thread in parked {
         thread.thread().unpark();
         thread.join().unwrap();

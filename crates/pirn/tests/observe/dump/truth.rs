@@ -319,7 +319,11 @@ fn compare() {
         director.join().unwrap();
     }
     eprintln!("{checked} stacks in {dumps} dumps");
-    assert_eq!(pirn::dump().threads(), 0, "who has ended is not there");
+    assert_eq!(
+        pirn::dump::take().threads(),
+        0,
+        "who has ended is not there"
+    );
 }
 
 /// How long to go on, at least: `PIRN_TRUTH_SECONDS`.

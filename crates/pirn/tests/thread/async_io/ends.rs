@@ -144,7 +144,7 @@ fn the_descriptor_is_exchanged_while_a_task_waits() {
     assert!(poll_readable(&io, &bell).is_ready());
 }
 
-/// The number of a descriptor that somebody else closes.
+/// The number of a descriptor that another thread closes.
 #[derive(Debug)]
 struct Number(RawFd);
 

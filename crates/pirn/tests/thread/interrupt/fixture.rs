@@ -7,22 +7,12 @@ use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
 
-use pirn::thread::{self, Thread};
+use pirn::thread;
+
+use crate::common::until_it_waits;
 
 /// Longer than any test.
 pub const AN_HOUR: Duration = Duration::from_secs(3600);
-
-/// Returns whether a virtual thread is parked.
-pub fn waits(thread: &Thread) -> bool {
-    format!("{thread:?}").contains("/waiting")
-}
-
-/// Waits until a virtual thread is parked.
-pub fn await_waiting(thread: &Thread) {
-    while !waits(thread) {
-        thread::yield_now();
-    }
-}
 
 /// Runs `wait` on a virtual thread that has interrupted itself before.
 pub fn interrupted_before<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
@@ -45,7 +35,7 @@ pub fn interrupted_meanwhile<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
             assert!(thread::take_interrupt(), "the flag stays");
             result
         });
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         assert!(!waiter.thread().is_interrupted());
         waiter.thread().interrupt();
         waiter.join().unwrap()

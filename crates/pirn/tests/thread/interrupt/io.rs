@@ -11,10 +11,9 @@ use std::time::Duration;
 use std::{ptr, slice};
 
 use super::fixture::{
-    AN_HOUR, assert_canceled, await_waiting, fails, interrupted, interrupted_before,
-    interrupted_meanwhile,
+    AN_HOUR, assert_canceled, fails, interrupted, interrupted_before, interrupted_meanwhile,
 };
-use crate::common::{TempDir, on_virtual, pattern, pipes, sys, watched};
+use crate::common::{TempDir, on_virtual, pattern, pipes, sys, until_it_waits, watched};
 use pirn::thread;
 
 fn listen() -> (TcpListener, SocketAddr) {
@@ -273,12 +272,12 @@ fn an_event_loop_is_told_once() {
             assert_eq!(next().unwrap(), 7, "later waits work");
             assert!(thread::is_interrupted());
         });
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         waiter.thread().interrupt();
         while calls.load(SeqCst) < 2 {
             thread::yield_now();
         }
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         writer.write_all(b"x").unwrap();
         waiter.join().unwrap();
     });
@@ -327,7 +326,7 @@ fn an_interrupt_wakes_but_one_of_many() {
         let readers: Vec<_> = (0..20).map(|_| scope.spawn(read)).collect();
         readers
             .iter()
-            .for_each(|reader| await_waiting(reader.thread()));
+            .for_each(|reader| until_it_waits(reader.thread()));
         // The first in the queue, one in the middle, the last.
         for i in [0, 10, 19] {
             readers[i].thread().interrupt();

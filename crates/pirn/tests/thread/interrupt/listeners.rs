@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 
-use super::fixture::{AN_HOUR, await_waiting, waits};
-use crate::common::{on_virtual, watched};
+use super::fixture::AN_HOUR;
+use crate::common::{on_virtual, until_it_waits, waits, watched};
 use pirn::thread::{self, Interrupted, Thread};
 
 /// Counts how often it is called.
@@ -86,7 +86,7 @@ fn several_listeners_are_called_by_the_interrupter() {
         let _guards = [(); 3].map(|()| thread::on_interrupt(callback.clone()));
         thread::sleep_interruptible(AN_HOUR)
     });
-    await_waiting(waiter.thread());
+    until_it_waits(waiter.thread());
     let interrupted = waiter.thread().clone();
     let interrupter = thread::spawn(move || {
         interrupted.interrupt();
@@ -125,11 +125,11 @@ fn dropping_the_guard_waits_for_a_call_under_way() {
         drop(guard);
         ended.load(SeqCst)
     });
-    await_waiting(waiter.thread());
+    until_it_waits(waiter.thread());
     let interrupted = waiter.thread().clone();
     let interrupter = thread::spawn(move || interrupted.interrupt());
     has_begun.recv().unwrap();
-    await_waiting(waiter.thread()); // in `drop`
+    until_it_waits(waiter.thread()); // in `drop`
     for _ in 0..1000 {
         assert!(waits(waiter.thread()));
         thread::yield_now();

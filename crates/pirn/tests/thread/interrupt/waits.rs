@@ -7,23 +7,21 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock, mpsc};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use super::fixture::{AN_HOUR, await_waiting, interrupted, waits};
-use crate::common::{on_virtual, watched};
+use super::fixture::{AN_HOUR, interrupted};
+use crate::common::{on_virtual, until_it_waits, waits, watched};
 use pirn::thread::is_interrupt;
 use pirn::thread::{self, Builder, Interrupted};
 use pirn::{Runnable, Scheduler};
 
 #[watched]
 fn interruptible_waits_say_so() {
-    let end = Instant::now() + AN_HOUR;
     let all = [
         interrupted(|| thread::sleep_interruptible(AN_HOUR)),
         interrupted(|| thread::sleep_interruptible(Duration::MAX)),
-        interrupted(|| thread::sleep_until_interruptible(end)),
         interrupted(thread::park_interruptible),
         interrupted(|| thread::park_timeout_interruptible(AN_HOUR)),
     ];
-    assert_eq!(all, [[Err(Interrupted); 2]; 5]);
+    assert_eq!(all, [[Err(Interrupted); 2]; 4]);
 }
 
 #[watched]
@@ -55,7 +53,7 @@ fn ends_once(wait: impl Fn() + Sync) {
             }
         });
         for round in 0..3 {
-            await_waiting(waiter.thread());
+            until_it_waits(waiter.thread());
             assert_eq!(calls.load(SeqCst), round);
             last.store(round == 2, SeqCst);
             waiter.thread().interrupt();
@@ -145,10 +143,10 @@ fn goes_on(early: bool, wait: impl FnOnce() + Send, release: impl FnOnce()) {
             wait();
             assert!(thread::is_interrupted(), "the flag stays");
         });
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         if !early {
             waiter.thread().interrupt();
-            await_waiting(waiter.thread()); // It may wake once, and wait again.
+            until_it_waits(waiter.thread()); // It may wake once, and wait again.
         }
         for _ in 0..2000 {
             assert!(waits(waiter.thread()), "{:?} spins", waiter.thread());
@@ -254,7 +252,7 @@ fn conditions_are_waited_for() {
     }
 }
 
-/// Keeps the threads until somebody takes them.
+/// Keeps the threads until they are taken.
 #[derive(Default)]
 struct Later(Mutex<Vec<Runnable>>);
 
@@ -357,7 +355,7 @@ fn destructors_of_thread_locals_can_be_interrupted() {
     // SAFETY: the thread's own, and nobody else has a reference.
     let body = move || LATE.with(|late| unsafe { *late.get() = Some(Late(sender)) });
     let handle = thread::spawn(body);
-    await_waiting(handle.thread());
+    until_it_waits(handle.thread());
     handle.thread().interrupt();
     assert_eq!(receiver.recv().unwrap(), Err(Interrupted));
     handle.join().unwrap();
@@ -385,11 +383,10 @@ fn platform_threads_are_interrupted() {
         on_platform(|| thread::park_timeout(AN_HOUR));
         let all = [
             on_platform(|| thread::sleep_interruptible(AN_HOUR)),
-            on_platform(|| thread::sleep_until_interruptible(Instant::now() + AN_HOUR)),
             on_platform(thread::park_interruptible),
             on_platform(|| thread::park_timeout_interruptible(AN_HOUR)),
         ];
-        assert_eq!(all, [Err(Interrupted); 4]);
+        assert_eq!(all, [Err(Interrupted); 3]);
     }
 }
 
@@ -454,9 +451,9 @@ fn a_sleep_after_a_lock_hears_the_interrupt() {
             drop(mutex.lock().unwrap());
             std::thread::sleep(AN_HOUR);
         });
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         waiter.thread().interrupt();
-        await_waiting(waiter.thread());
+        until_it_waits(waiter.thread());
         drop(guard);
         waiter.join().unwrap();
     });

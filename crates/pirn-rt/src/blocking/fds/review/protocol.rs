@@ -7,8 +7,8 @@
 //!                             '-----the last step-->  0
 //! ```
 //!
-//! Whoever makes STEP busy takes the step alone. A mark and the first step of a review go by one
-//! order:
+//! The carrier that makes STEP busy takes the step alone. A mark and the first step of a review go
+//! by one order:
 //!
 //! ```text
 //!   thread that waits                    carrier that takes the first step
@@ -21,13 +21,13 @@
 //! sees at 3 that DUE is 0. A thread that finds the mark set at 1 leaves it: it holds the waiters'
 //! lock, so that the look at the waiters is still to come.
 //!
-//! A sleeping carrier attends to a review as to a timer (`blocking/timer/attendance.rs`). So a
+//! A sleeping carrier attends to a review as to a timer (`reactor/attendance.rs`). So a
 //! carrier that changes DUE or STEP either attends before it sleeps, or has another carrier do so.
 //! A thread that does the latter, and sees STEP BUSY behind its fence, leaves DUE to the carrier
 //! that takes the step.
 //!
 //! Rejected: each carrier looks at DUE before it sleeps. One that stood in for others, and then
-//! rested, left a review behind that nobody woke for.
+//! rested, left a review behind for which no carrier woke.
 //!
 //! `crates/pirn-model` checks this file: `review_model.rs`. Each of the two fences, removed or
 //! weakened to AcqRel, and the Acquire and the Release of STEP, weakened to Relaxed, are found by
@@ -44,7 +44,7 @@ const AFTER_NS: u64 = 1_000_000_000;
 /// The time between two steps.
 const STEP_EVERY_NS: u64 = 1_000_000;
 
-/// The mark, in the flags of a descriptor: somebody has begun to wait since the last review.
+/// The mark, in the flags of a descriptor: a thread has begun to wait since the last review.
 pub(crate) const UNREVIEWED: u32 = 64;
 /// No review is due.
 const NEVER: u64 = u64::MAX;
@@ -53,7 +53,7 @@ const BUSY: u64 = NEVER;
 
 /// When reviews are due. All fields are 0 at first.
 pub(crate) struct Schedule {
-    /// When the next review is due; 0: nobody has begun to wait since the last one began.
+    /// When the next review is due; 0: no thread has begun to wait since the last one began.
     pub(crate) due: AtomicU64,
     /// When the next step of the review that has begun is due; 0: none has.
     pub(crate) step: AtomicU64,
@@ -61,7 +61,7 @@ pub(crate) struct Schedule {
     pub(crate) first: AtomicU32,
 }
 
-/// Returns whether somebody has begun to wait since the last review.
+/// Returns whether a thread has begun to wait since the last review.
 #[inline]
 pub(crate) fn is_marked(flags: &AtomicU32) -> bool {
     flags.load(Relaxed) & UNREVIEWED != 0 // Relaxed: ordered by the fence, or the waiters' lock.
@@ -87,7 +87,7 @@ impl Schedule {
     pub(crate) fn mark(&self, flags: &AtomicU32) -> bool {
         flags.fetch_or(UNREVIEWED, Relaxed); // Relaxed: ordered by the fence.
         arch::fence_after_atomic(); // Step 2.
-        let none = self.due.load(Relaxed) == 0; // Relaxed: as above.
+        let none = self.due.load(Relaxed) == 0; // Relaxed: ordered by the fence.
         if none {
             let due = sys::now() + AFTER_NS;
             self.due.store(due, Relaxed); // Relaxed: ordered by the fences of `attendance`.
@@ -109,7 +109,7 @@ impl Schedule {
     /// from a number on, and returns the number to go on with, if there are more.
     pub(crate) fn take_step(&self, review: impl FnOnce(u32) -> Option<u32>) {
         let step = self.step.load(Relaxed); // Relaxed: the exchange checks it.
-        // Relaxed: as above.
+        // Relaxed: the exchange checks it.
         let is_due = step != BUSY && (step != 0 || self.due.load(Relaxed) != 0);
         // Acquire: pairs with the Release below: `first`, and step b of the review's first step.
         // Relaxed: another carrier takes the step.

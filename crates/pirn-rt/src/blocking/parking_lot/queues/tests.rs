@@ -183,7 +183,7 @@ fn queues_are_as_vectors_per_key() {
                 (_, None) => {
                     item.key.set(key);
                     expected.entry(key).or_default().push(item.number);
-                    // SAFETY: as above.
+                    // SAFETY: it stays, and is in no list.
                     unsafe { queues.append(item) };
                 }
                 _ => {}

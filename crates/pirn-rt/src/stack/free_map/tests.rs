@@ -1,0 +1,125 @@
+use super::*;
+
+/// Returns a free map of `count` slots with stacks of 256 KiB, of which 8 share a page table.
+fn free_map(count: usize, keep: usize) -> FreeMap {
+    crate::sched::runtime::ensure_started().unwrap(); // It learns how large a TLS block is.
+    let region = region::reserve(SizeClass::for_bytes(256 << 10), usize::MAX).unwrap();
+    let mut free_map = FreeMap::new(region, keep);
+    free_map.plan(count);
+    free_map
+}
+
+/// Takes `count` slots. Returns their indices, and how many of them had no guard before.
+fn take(free_map: &mut FreeMap, count: usize) -> (Vec<usize>, usize) {
+    let mut out = vec![Slot(0); count];
+    let (len, unguarded) = free_map.take(&mut out);
+    region::install_guards(&out[..unguarded]).unwrap();
+    let mut indices: Vec<_> = out[..len].iter().map(|slot| slot.index()).collect();
+    indices.sort_unstable();
+    (indices, unguarded)
+}
+
+/// Gives back all that is dirty. Returns the slots of each run, and whether it was closed.
+fn trim(free_map: &mut FreeMap) -> Vec<(Range<usize>, bool)> {
+    let mut runs = Vec::new();
+    while let Some(claim) = free_map.claim() {
+        let claimed = claim.runs().iter();
+        runs.extend(claimed.map(|run| (run.slots.clone(), run.close)));
+        free_map.put_back(&claim);
+    }
+    runs
+}
+
+#[test]
+fn the_lowest_slots_are_taken_first() {
+    let mut free_map = free_map(100, 0);
+    assert_eq!(take(&mut free_map, 3), (vec![0, 1, 2], 3));
+    assert_eq!(take(&mut free_map, 2), (vec![3, 4], 2));
+    free_map.put(1);
+    free_map.put(4);
+    assert_eq!(take(&mut free_map, 3), (vec![1, 4, 5], 1));
+    assert_eq!(
+        take(&mut free_map, 200).0,
+        Vec::from_iter([0; 0].into_iter().chain(6..100))
+    );
+    assert_eq!(take(&mut free_map, 1), (vec![], 0));
+}
+
+#[test]
+fn free_neighbours_are_closed_together_and_lose_their_guards() {
+    let mut free_map = free_map(1000, 0);
+    take(&mut free_map, 600);
+    (0..600).for_each(|i| free_map.put(i));
+    let runs = trim(&mut free_map);
+    assert!(runs.iter().all(|(_, close)| *close), "{runs:?}");
+    // Each run begins within the page table in which the run before it has ended.
+    let mut end = 0;
+    for (run, _) in runs {
+        assert!(
+            run.start == 0 || run.start + 8 <= end,
+            "{run:?} after {end}"
+        );
+        end = run.end;
+    }
+    assert!(end >= 600);
+    assert_eq!(take(&mut free_map, 600).1, 600);
+    assert!(trim(&mut free_map).is_empty(), "nothing is dirty");
+}
+
+#[test]
+fn a_slot_in_use_keeps_its_neighbours_apart() {
+    let mut free_map = free_map(100, 0);
+    take(&mut free_map, 100);
+    (0..100)
+        .filter(|i| i % 4 != 3)
+        .for_each(|i| free_map.put(i));
+    // Three slots never fill a page table.
+    let expected = (0..25).map(|i| (4 * i..4 * i + 3, false));
+    assert_eq!(trim(&mut free_map), Vec::from_iter(expected));
+    // They have kept their guards.
+    assert_eq!(take(&mut free_map, 75).1, 0);
+}
+
+#[test]
+fn kept_slots_stay_open() {
+    let mut free_map = free_map(200, 50);
+    take(&mut free_map, 200);
+    (0..200).for_each(|i| free_map.put(i));
+    let runs = trim(&mut free_map);
+    let closed = |range: &Range<usize>| range.start >= 50;
+    assert!(
+        runs.iter().all(|(run, close)| closed(run) == *close),
+        "{runs:?}"
+    );
+    assert_eq!(take(&mut free_map, 200).1, 150);
+}
+
+#[test]
+fn what_is_claimed_is_not_taken() {
+    let mut free_map = free_map(20, 0);
+    take(&mut free_map, 20);
+    (5..20).for_each(|i| free_map.put(i));
+    let claim = free_map.claim().unwrap();
+    assert_eq!(take(&mut free_map, 20).0, []);
+    free_map.put_back(&claim);
+    assert_eq!(take(&mut free_map, 20).0, Vec::from_iter(5..20));
+}
+
+#[test]
+fn closed_slots_are_not_visited() {
+    let mut free_map = free_map(100, 0);
+    let number = free_map.region;
+    let open = || {
+        let mut count = 0;
+        region::for_each_open(|slot| count += usize::from(slot.region() == number));
+        count
+    };
+    assert_eq!(open(), 0);
+    take(&mut free_map, 100);
+    assert_eq!(open(), 100);
+    (0..90).for_each(|i| free_map.put(i));
+    trim(&mut free_map);
+    assert_eq!(open(), 10);
+    take(&mut free_map, 70);
+    assert_eq!(open(), 80);
+}
