@@ -176,9 +176,9 @@ PROXIES = {
 
 
 def pirn(binary):
-    """Returns a function that starts `pirn serve --proxy`, this binary, in front of an origin."""
+    """Returns a function that starts `pirn-serve --proxy`, this binary, in front of an origin."""
     return configured("pirn-proxy", "", [
-        binary, "serve", "--proxy", "http://127.0.0.1:{origin}", "--listen", "127.0.0.1:{port}",
+        binary, "--proxy", "http://127.0.0.1:{origin}", "--listen", "127.0.0.1:{port}",
         "--header", "X-Meant: yes", "--timeout", "3"])
 
 

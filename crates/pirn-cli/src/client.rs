@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::retry::retry;
 use crate::server::HELLO;
 
 /// The number of bytes read at once: more than any response of our server, and few on a stack.
@@ -78,7 +77,8 @@ impl Client {
         let mut response = Vec::new();
         let mut chunk = [0; CHUNK];
         loop {
-            match retry(|| self.stream.read(&mut chunk)) {
+            match self.stream.read(&mut chunk) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(0) => return Err(Failure::Closed),
                 Ok(length) => response.extend_from_slice(&chunk[..length]),
                 Err(error) => return Err(Failure::of("read", error)),

@@ -12,8 +12,8 @@ use std::time::Duration;
 use clap::Args;
 use pirn_events::{Recording, Timeline, json, perfetto};
 
-use crate::attach;
 use output::Output;
+use pirn_live::attach;
 
 /// How long the process may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -2,18 +2,15 @@
 //!
 //! This file holds the command line only; each command has its own module.
 
-#![deny(unsafe_code)] // One call of `attach` needs it, and what `run` does before `std` begins.
+#![deny(unsafe_code)] // What `run` does before `std` begins needs it.
 
-mod attach;
 mod cgroup;
 mod client;
-mod console;
 mod demo;
 mod doctor;
 mod dump;
 mod events;
 mod limits;
-mod live;
 mod measure;
 mod metrics;
 mod million;
@@ -21,9 +18,7 @@ mod outside;
 mod ps;
 mod ramp;
 mod report;
-mod retry;
 mod run;
-mod serve;
 mod server;
 mod tally;
 mod threads;
@@ -44,7 +39,7 @@ use crate::threads::Virtual;
 const MAX_DELAY_MS: u64 = 3_600_000;
 
 /// Virtual threads under the unchanged standard library: tools that look into processes, `run` for
-/// unmodified programs, demos, and a small HTTP server.
+/// unmodified programs, and demos.
 #[derive(Parser)]
 #[command(name = "pirn", version)]
 struct Cli {
@@ -75,7 +70,7 @@ enum Command {
     },
     /// A page about a running process for a browser on this machine: history, groups, scopes,
     /// carriers, stacks.
-    Console(console::ConsoleArgs),
+    Console(pirn_console::ConsoleArgs),
     /// Prints the commands for gdb that list virtual threads and show their stacks.
     ///
     /// In gdb: `source FILE`, then `help pirn`. Programs with debug information contain them.
@@ -92,10 +87,6 @@ enum Command {
     Ps,
     /// Runs an unmodified program, each of whose threads becomes a virtual one.
     Run(run::RunArgs),
-    /// Serves a folder of files, or passes requests on to another server, until Ctrl-C.
-    ///
-    /// HTTP/1.1 and HTTP/2, with a virtual thread for each request.
-    Serve(serve::ServeArgs),
     /// A page about a running process: groups of threads, rates, carriers, stacks.
     Top(top::TopArgs),
 }
@@ -170,7 +161,7 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             demo::run(load, out)
         }
         Command::Doctor { program, json } => doctor::run(program.as_deref(), json, out),
-        Command::Console(args) => console::run(&args, out).map(|()| true),
+        Command::Console(args) => pirn_console::run(&args, out).map(|()| true),
         Command::GdbScript => {
             out.write_all(pirn::GDB_SCRIPT.as_bytes())?;
             Ok(true)
@@ -180,7 +171,6 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
         Command::Ps => Ok(ps::run(out).map(|()| true)?),
         Command::Run(_) => unreachable!("it ends or replaces the process"),
-        Command::Serve(args) => serve::run(&args, out).map(|()| true),
         Command::Top(args) => top::run(&args, out).map(|()| true),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::attach;
+use pirn_live::attach;
 
 /// How long the process may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use indicatif::BinaryBytes;
 use rustix::process::geteuid;
 
-use crate::attach;
+use pirn_live::attach;
 
 /// Writes a line per process that this user may look into.
 pub fn run(out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 
-use shared::{PIRN, Server};
+use shared::PIRN;
 
 /// Runs `pirn` with `arguments` to its end.
 fn pirn(arguments: &[&str]) -> Output {
@@ -198,7 +198,7 @@ fn million_goes_through_all_its_steps() {
 
 #[test]
 fn the_demos_server_answers_outside_clients() {
-    let server = Server::start_with(&mut Command::new(PIRN), &["--delay-ms", "1"]);
+    let server = shared::demo_with(&mut Command::new(PIRN), &["--delay-ms", "1"]);
     let hello = server.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(hello.starts_with("HTTP/1.1 200 OK\r\n"), "{hello}");
     assert!(hello.ends_with("\r\n\r\nHello, World!"), "{hello}");
@@ -213,7 +213,7 @@ fn the_demos_server_answers_outside_clients() {
 
 #[test]
 fn the_demos_server_keeps_many_connections_at_once() {
-    let server = Server::start();
+    let server = shared::demo();
     let mut streams: Vec<_> = (0..100).map(|_| server.connect()).collect();
     for _ in 0..2 {
         for stream in &mut streams {
@@ -278,7 +278,6 @@ fn addresses_that_cannot_be_listened_on_are_refused() {
     for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "192.0.2.1:80"] {
         let says = format!("pirn: cannot listen on '{address}': ");
         assert_refused(&["demo", "server", address], 1, &says);
-        assert_refused(&["serve", ".", "--listen", address], 1, &says);
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -290,7 +289,7 @@ fn help_names_the_commands() {
     let output = pirn(&["--help"]);
     assert_success(&output);
     let said = stdout(&output);
-    assert!(said.contains("demo") && said.contains("serve"), "{said}");
+    assert!(said.contains("demo") && said.contains("doctor"), "{said}");
 }
 
 #[test]

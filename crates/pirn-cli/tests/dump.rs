@@ -2,7 +2,7 @@
 
 mod shared;
 
-use shared::{Folder, PIRN, Server};
+use shared::{Folder, PIRN, Server, own};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -10,25 +10,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// Starts a server with three virtual threads, of which one waits for connections.
+/// Starts a server without clients.
 fn start() -> Server {
-    Server::start().with_threads()
+    with_threads(shared::demo())
 }
 
-impl Server {
-    /// Waits until its virtual threads have been spawned.
-    fn with_threads(self) -> Server {
-        let threads = format!("/proc/{}/task", self.pid());
-        let is_monitor = |path: PathBuf| {
-            let name = fs::read_to_string(path.join("comm"));
-            name.is_ok_and(|name| name.trim_end() == "pirn-monitor")
-        };
-        let names = || fs::read_dir(&threads).unwrap().flatten();
-        while !names().any(|thread| is_monitor(thread.path())) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        self
+/// Waits until a server's virtual threads have been spawned.
+fn with_threads(server: Server) -> Server {
+    let threads = format!("/proc/{}/task", server.pid());
+    let is_monitor = |path: PathBuf| {
+        let name = fs::read_to_string(path.join("comm"));
+        name.is_ok_and(|name| name.trim_end() == "pirn-monitor")
+    };
+    let names = || fs::read_dir(&threads).unwrap().flatten();
+    while !names().any(|thread| is_monitor(thread.path())) {
+        std::thread::sleep(Duration::from_millis(1));
     }
+    server
+}
+
+/// Returns what a dump of a server without clients begins with.
+fn threads() -> String {
+    format!("{} virtual threads", own())
 }
 
 /// Waits until the process handles `SIGQUIT`: that is the last step of the runtime's start.
@@ -109,7 +112,7 @@ fn it_shows_a_process_that_has_prepared_nothing() {
     assert_shows(
         &["dump", &pid],
         &[
-            "3 virtual threads: 3 waiting",
+            &format!("{}: {} waiting", threads(), own()),
             &socket,
             "accept4",
             "running.rs",
@@ -186,7 +189,7 @@ fn a_saved_dump_is_shown_later_and_compared() {
     assert_eq!(shown(&["dump", &file, "--output", &text]), "");
     assert_has(
         &fs::read_to_string(&text).unwrap(),
-        &["3 virtual threads", "accept4"],
+        &[&threads(), "accept4"],
     );
 
     fs::write(&file, b"PIRNDUMP and then nothing sensible").unwrap();
@@ -199,10 +202,10 @@ fn a_process_is_found_by_its_name() {
     let folder = Folder::new("named");
     let program = folder.path("a-server-of-some-name");
     copy_command(&program);
-    let start = || Server::start_by(&mut Command::new(&program)).with_threads();
+    let start = || with_threads(shared::demo_by(&mut Command::new(&program)));
     let one = start();
     let name = "a-server-of-some-name";
-    assert_has(&shown(&["dump", name]), &["3 virtual threads"]);
+    assert_has(&shown(&["dump", name]), &[&threads()]);
     let other = start();
     let error = reason(&["dump", name]);
     assert_has(
@@ -221,11 +224,11 @@ fn a_program_that_was_replaced_still_has_names() {
     let folder = Folder::new("replaced");
     let program = folder.path("server");
     copy_command(&program);
-    let server = Server::start_by(&mut Command::new(&program));
+    let server = shared::demo_by(&mut Command::new(&program));
     fs::remove_file(&program).unwrap();
     fs::write(&program, "another version").unwrap();
     let text = shown(&["dump", &server.pid()]);
-    assert_has(&text, &["3 virtual threads", "accept_all", "running.rs"]);
+    assert_has(&text, &[&threads(), "accept_all", "running.rs"]);
 }
 
 #[test]
@@ -256,8 +259,9 @@ fn who_cannot_answer_is_said_and_what_to_do() {
 #[test]
 fn a_process_may_refuse() {
     let mut command = Command::new(PIRN);
-    let closed =
-        Server::start_by(command.env("PIRN_OBSERVE", "0").env("PIRN_PREEMPT", "0")).with_threads();
+    let closed = with_threads(shared::demo_by(
+        command.env("PIRN_OBSERVE", "0").env("PIRN_PREEMPT", "0"),
+    ));
     let error = reason(&["dump", &closed.pid()]);
     assert_has(&error, &["does not let tools in", "PIRN_OBSERVE=0"]);
 }
@@ -286,11 +290,11 @@ fn another_user_is_told_who_may() {
     refused(asks());
     shown(&["dump", &server.pid()]); // Now it listens.
     refused(asks());
-    let own = Server::start_by(&mut nobody()).with_threads();
+    let own = with_threads(shared::demo_by(&mut nobody()));
     let output = nobody().args(["dump", &own.pid()]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_has(&text(&output.stdout), &["3 virtual threads"]);
-    assert_has(&shown(&["dump", &own.pid()]), &["3 virtual threads"]);
+    assert_has(&text(&output.stdout), &[&threads()]);
+    assert_has(&shown(&["dump", &own.pid()]), &[&threads()]);
 }
 
 #[test]
@@ -313,9 +317,9 @@ fn a_process_in_a_container_is_shown_from_outside() {
         let children = format!("/proc/{0}/task/{0}/children", outer.pid());
         fs::read_to_string(children).unwrap().trim().to_owned()
     };
-    let outer = Server::start_by(unshare().arg(PIRN));
+    let outer = shared::demo_by(unshare().arg(PIRN));
     let text = shown(&["dump", &children(&outer)]);
-    assert_has(&text, &["3 virtual threads", &outer.address]);
+    assert_has(&text, &[&threads(), &outer.address]);
 
     // With files of its own, too: the socket is not where it would be out here.
     let user = fs::metadata("/proc/self").unwrap().uid();
@@ -323,10 +327,10 @@ fn a_process_in_a_container_is_shown_from_outside() {
     let script = "mkdir -p -m 700 $0 && mount -t tmpfs -o mode=700 none $0 && exec \"$@\"";
     let mut command = unshare();
     command.args(["sh", "-c", script, &folder, PIRN]);
-    let outer = Server::start_by(command.env_remove("XDG_RUNTIME_DIR"));
+    let outer = shared::demo_by(command.env_remove("XDG_RUNTIME_DIR"));
     let pid = children(&outer);
     let text = shown(&["dump", &pid]);
-    assert_has(&text, &["3 virtual threads", &outer.address, "accept_all"]);
+    assert_has(&text, &[&threads(), &outer.address, "accept_all"]);
     let inside = fs::read_dir(format!("/proc/{pid}/root{folder}")).unwrap();
     let names: Vec<_> = inside.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 1, "{names:?}");
@@ -340,7 +344,7 @@ fn sigquit_writes_the_dump_to_standard_error() {
     // Shells start what is to run in the background with this signal ignored.
     let mut command = Command::new("env");
     command.args(["--default-signal=QUIT", PIRN]).stderr(to);
-    let server = Server::start_by(&mut command).with_threads();
+    let server = with_threads(shared::demo_by(&mut command));
     drop(command); // It holds an end of the pipe.
     until_handled(&server);
     server.running.signal("-QUIT");

@@ -9,25 +9,23 @@ use std::time::Duration;
 mod shared;
 mod trace;
 
-use shared::{Folder, OWN, PIRN, Server};
+use shared::{Folder, PIRN, Server, greet, own};
 use trace::Trace;
 
-impl Server {
-    /// Makes requests as long as `f` takes: some hundreds per second, because a trace of more than
-    /// 5,000 threads has names for some of them only, and each request has a thread.
-    fn ask_while<R>(&self, f: impl FnOnce() -> R) -> R {
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !over.load(SeqCst) {
-                    self.greet();
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-            });
-            let _over = Over(&over);
-            f()
-        })
-    }
+/// Makes requests as long as `f` takes: some hundreds per second, because a trace of more than
+/// 5,000 threads has names for some of them only, and each request has a thread.
+fn ask_while<R>(server: &Server, f: impl FnOnce() -> R) -> R {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                greet(server);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let _over = Over(&over);
+        f()
+    })
 }
 
 /// Sets it when it is dropped, also by a panic.
@@ -39,37 +37,35 @@ impl Drop for Over<'_> {
     }
 }
 
-impl Folder {
-    fn pirn(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(PIRN);
-        command
-            .current_dir(&self.0)
-            .args(arguments)
-            .output()
-            .unwrap()
-    }
+fn pirn(folder: &Folder, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PIRN);
+    command
+        .current_dir(&folder.0)
+        .args(arguments)
+        .output()
+        .unwrap()
+}
 
-    /// Runs a command that must succeed, and returns what it says.
-    fn said(&self, arguments: &[&str]) -> String {
-        let output = self.pirn(arguments);
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}{errors}");
-        said
-    }
+/// Runs a command that must succeed, and returns what it says.
+fn run(folder: &Folder, arguments: &[&str]) -> String {
+    let output = pirn(folder, arguments);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {said}{errors}");
+    said
+}
 
-    /// Runs a command that must fail, and returns the reason that it gives.
-    fn reason(&self, arguments: &[&str]) -> String {
-        let output = self.pirn(arguments);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!errors.contains("panicked"), "{errors}");
-        let reason = errors.strip_prefix("pirn: ");
-        reason
-            .unwrap_or_else(|| panic!("{errors}"))
-            .trim_end()
-            .into()
-    }
+/// Runs a command that must fail, and returns the reason that it gives.
+fn reason(folder: &Folder, arguments: &[&str]) -> String {
+    let output = pirn(folder, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!errors.contains("panicked"), "{errors}");
+    let reason = errors.strip_prefix("pirn: ");
+    reason
+        .unwrap_or_else(|| panic!("{errors}"))
+        .trim_end()
+        .into()
 }
 
 #[track_caller]
@@ -133,10 +129,12 @@ fn check(trace: &Trace) -> usize {
 #[test]
 fn a_recording_is_a_trace_of_carriers_and_threads() {
     let folder = Folder::new("events-trace");
-    let server = Server::start_in(&[("PIRN_PARALLELISM", "2")]);
-    server.greet();
+    let server = shared::demo_in(&[("PIRN_PARALLELISM", "2")]);
+    greet(&server);
     let (pid, file) = (server.pid(), format!("pirn-{}.pftrace", server.pid()));
-    let said = server.ask_while(|| folder.said(&["events", &pid, "--seconds", "1"]));
+    let said = ask_while(&server, || {
+        run(&folder, &["events", &pid, "--seconds", "1"])
+    });
     assert_has(
         &said,
         &[
@@ -148,10 +146,10 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
     let trace = Trace::read(&fs::read(folder.path(&file)).unwrap());
     let threads = check(&trace);
     assert!(
-        threads > 2 * OWN,
+        threads > 2 * own(),
         "those of the server, and those that answer: {threads}"
     );
-    assert_eq!(trace.pid, server.running.process.id().into());
+    assert_eq!(trace.pid, u64::from(server.running.process.id()));
     assert_has(&trace.program, &["pirn"]);
     let said_threads = format!(" of {} virtual threads ", trace.virtual_threads());
     assert_has(&said, &[&said_threads]);
@@ -168,28 +166,28 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
 #[test]
 fn events_are_saved_and_read_later() {
     let folder = Folder::new("events-saved");
-    let server = Server::start();
-    server.greet();
+    let server = shared::demo();
+    greet(&server);
     let pid = server.pid();
     let record = ["events", &pid, "--seconds", "1", "--output", "some.events"];
-    let said = server.ask_while(|| folder.said(&record));
+    let said = ask_while(&server, || run(&folder, &record));
     let bytes = fs::metadata(folder.path("some.events")).unwrap().len();
     assert_has(&said, &[&format!("some.events: {bytes} bytes of events")]);
     drop(server);
     // A file that is there already is replaced, the longer one as well.
     fs::write(folder.path("a.pftrace"), vec![0xff; 8 << 20]).unwrap();
-    let said = folder.said(&["events", "some.events", "--output", "a.pftrace"]);
+    let said = run(&folder, &["events", "some.events", "--output", "a.pftrace"]);
     assert_has(&said, &["a.pftrace: ", " virtual threads on "]);
     assert!(!said.contains("records process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("a.pftrace")).unwrap());
-    assert!(check(&trace) > 2 * OWN);
+    assert!(check(&trace) > 2 * own());
     assert_eq!(trace.pid.to_string(), pid);
-    folder.said(&["events", "some.events", "--output", "b.pftrace"]);
+    run(&folder, &["events", "some.events", "--output", "b.pftrace"]);
     let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(a == b, "the same events make another trace");
     // By the option, and by the ending.
-    folder.said(&["events", "some.events", "--json"]);
-    folder.said(&["events", "some.events", "--output", "c.json"]);
+    run(&folder, &["events", "some.events", "--json"]);
+    run(&folder, &["events", "some.events", "--output", "c.json"]);
     let default = format!("pirn-{pid}.json");
     let [a, b] = [&default[..], "c.json"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(
@@ -201,7 +199,7 @@ fn events_are_saved_and_read_later() {
     // A recording that breaks off says so, and is read as far as it goes.
     let half = fs::read(folder.path("some.events")).unwrap();
     fs::write(folder.path("half.events"), &half[..half.len() / 2]).unwrap();
-    let said = folder.said(&["events", "half.events", "--output", "d.pftrace"]);
+    let said = run(&folder, &["events", "half.events", "--output", "d.pftrace"]);
     assert_has(&said, &["the recording breaks off"]);
     check(&Trace::read(&fs::read(folder.path("d.pftrace")).unwrap()));
 }
@@ -209,19 +207,25 @@ fn events_are_saved_and_read_later() {
 #[test]
 fn what_a_process_has_kept_is_taken_at_once() {
     let folder = Folder::new("events-kept");
-    let server = Server::start_in(&[("PIRN_EVENTS", "64K")]);
-    (0..20).for_each(|_| server.greet());
-    let said = folder.said(&["events", &server.pid(), "--kept", "-o", "kept.pftrace"]);
+    let server = shared::demo_in(&[("PIRN_EVENTS", "64K")]);
+    (0..20).for_each(|_| greet(&server));
+    let said = run(
+        &folder,
+        &["events", &server.pid(), "--kept", "-o", "kept.pftrace"],
+    );
     assert!(!said.contains("records process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("kept.pftrace")).unwrap());
     assert!(
-        check(&trace) > 2 * OWN,
+        check(&trace) > 2 * own(),
         "what was before the question: {said}"
     );
 
-    let keeps_none = Server::start();
-    keeps_none.greet();
-    let said = folder.said(&["events", &keeps_none.pid(), "--kept", "-o", "none.pftrace"]);
+    let keeps_none = shared::demo();
+    greet(&keeps_none);
+    let said = run(
+        &folder,
+        &["events", &keeps_none.pid(), "--kept", "-o", "none.pftrace"],
+    );
     assert_has(&said, &[" 0 events ", "PIRN_EVENTS"]);
     check(&Trace::read(
         &fs::read(folder.path("none.pftrace")).unwrap(),
@@ -235,17 +239,17 @@ fn what_a_process_has_kept_is_taken_at_once() {
         "-o",
         "some.pftrace",
     ];
-    keeps_none.ask_while(|| folder.said(&record));
+    ask_while(&keeps_none, || run(&folder, &record));
     let trace = Trace::read(&fs::read(folder.path("some.pftrace")).unwrap());
-    assert!(check(&trace) > 2 * OWN);
+    assert!(check(&trace) > 2 * own());
 }
 
 #[test]
 fn what_cannot_be_recorded_is_said() {
     let folder = Folder::new("events-refused");
-    let none = folder.reason(&["events", "4194304", "--seconds", "1"]);
+    let none = reason(&folder, &["events", "4194304", "--seconds", "1"]);
     assert_eq!(none, "there is no process 4194304");
-    let none = folder.reason(&["events", "no-server-of-this-name"]);
+    let none = reason(&folder, &["events", "no-server-of-this-name"]);
     assert_has(&none, &["no-server-of-this-name"]);
     for bad in [
         &["--seconds", "0"][..],
@@ -253,16 +257,16 @@ fn what_cannot_be_recorded_is_said() {
         &["--kept", "--seconds", "2"],
     ] {
         let arguments = [&["events", "1"][..], bad].concat();
-        assert_eq!(folder.pirn(&arguments).status.code(), Some(2), "{bad:?}");
+        assert_eq!(pirn(&folder, &arguments).status.code(), Some(2), "{bad:?}");
     }
     fs::write(
         folder.path("no.events"),
         b"PIRNEVTS and then nothing sensible",
     )
     .unwrap();
-    folder.reason(&["events", "no.events"]);
+    reason(&folder, &["events", "no.events"]);
     fs::write(folder.path("empty.events"), b"").unwrap();
-    folder.reason(&["events", "empty.events"]);
+    reason(&folder, &["events", "empty.events"]);
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
         2,
@@ -274,15 +278,18 @@ fn what_cannot_be_recorded_is_said() {
 fn what_cannot_be_written_is_said_before_anything_is_recorded() {
     let folder = Folder::new("events-unwritable");
     fs::create_dir(folder.path("folder")).unwrap();
-    let server = Server::start();
-    server.greet();
+    let server = shared::demo();
+    greet(&server);
     let pid = server.pid();
     for (file, cause) in [
         ("folder", "Is a directory"),
         ("folder/trace.json/", "Is a directory"),
         ("none/some.events", "No such file or directory"),
     ] {
-        let output = folder.pirn(&["events", &pid, "--seconds", "1", "--output", file]);
+        let output = pirn(
+            &folder,
+            &["events", &pid, "--seconds", "1", "--output", file],
+        );
         assert_eq!(output.status.code(), Some(1), "{file}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "it recorded");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -295,8 +302,8 @@ fn what_cannot_be_written_is_said_before_anything_is_recorded() {
 #[test]
 fn a_recording_that_fails_leaves_files_as_they_are() {
     let folder = Folder::new("events-failed");
-    let server = Server::start();
-    server.greet();
+    let server = shared::demo();
+    greet(&server);
     let pid = server.pid();
     fs::write(folder.path("a.events"), "before").unwrap();
     fs::write(folder.path("a.pftrace"), "before").unwrap();
@@ -313,7 +320,10 @@ fn a_recording_that_fails_leaves_files_as_they_are() {
         }
     }
     for file in ["a.events", "a.pftrace", "b.events", "b.pftrace"] {
-        let reason = folder.reason(&["events", &pid, "--seconds", "1", "--output", file]);
+        let reason = reason(
+            &folder,
+            &["events", &pid, "--seconds", "1", "--output", file],
+        );
         assert_has(&reason, &["4 clients are being served already"]);
     }
     for process in &mut recording {

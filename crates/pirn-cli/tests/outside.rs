@@ -29,7 +29,7 @@ impl Subject {
         let script = "ulimit -c $(ulimit -H -c); exec \"$0\" \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", script, PIRN]).current_dir(folder);
-        let server = Server::start_with(&mut command, &["--delay-ms", "3600000"]);
+        let server = shared::demo_with(&mut command, &["--delay-ms", "3600000"]);
         let connect = |request: &str| {
             let mut stream = server.connect();
             stream.write_all(request.as_bytes()).unwrap();

@@ -241,7 +241,7 @@ mod tests {
         let looking = thread::spawn(move || looking.run());
         let moving = Arc::clone(&watch);
         let moved = thread::spawn(move || {
-            let seat = moving.seat();
+            let seat = moving.seat(1).expect("there is no other one");
             seat.sit_down();
             let result = piece(&seat, &|| {
                 while !seat.has_expired() {

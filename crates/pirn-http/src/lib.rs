@@ -116,7 +116,6 @@ mod json;
 mod limit;
 mod limits;
 mod media_type;
-mod memory;
 mod multipart;
 #[cfg_attr(
     not(any(

@@ -84,6 +84,7 @@ impl Request {
             outgoing,
             writing,
             shared,
+            beside: seat.number(),
         };
         Ok((BodyReader { reading, seat }, responder))
     }
@@ -152,6 +153,8 @@ pub struct Responder<'r> {
     outgoing: &'r mut Outgoing,
     writing: Writing<'r>,
     shared: &'r Shared,
+    /// The number of the seat of the handler's thread.
+    beside: u64,
 }
 
 impl<'r> Responder<'r> {
@@ -162,7 +165,7 @@ impl<'r> Responder<'r> {
     /// # Errors
     /// If there has been a response, or this one is informational.
     pub fn respond(mut self, response: Response) -> io::Result<BodyWriter<'r>> {
-        let seat = self.shared.watch.stream_seat();
+        let seat = self.shared.watch.stream_seat(self.beside);
         seat.sit_down();
         let begin = |response: &Response| self.writing.begin(&seat, response);
         self.outgoing.begin(response, begin)?;

@@ -6,12 +6,8 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "http2")]
-use crate::h2::Tunnel;
-use crate::memory::Pipe;
 #[cfg(feature = "tls")]
 use crate::tls::{Farewell, TlsStream};
 
@@ -23,11 +19,30 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     #[cfg(feature = "tls")]
     Tls(Box<Farewell>),
-    /// The other end is in this process.
-    Memory(Arc<Pipe>),
-    /// One of the streams of a connection of HTTP/2.
     #[cfg(feature = "http2")]
-    Tunnel(Arc<Tunnel>),
+    Tunnel(std::sync::Arc<dyn Tunnel>),
+}
+
+/// One of the streams of a connection of HTTP/2, which carries another protocol.
+#[cfg(feature = "http2")]
+pub(crate) trait Tunnel: std::fmt::Debug + Send + Sync {
+    /// Reads bytes into `buffer`; zero: the client sends no more.
+    ///
+    /// # Errors
+    /// If the stream is broken, or the thread is interrupted.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    /// Writes as many of the bytes as the client's window takes, for which it has as long as a
+    /// connection may be idle. Returns how many.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// Sends no more, or neither sends nor receives more.
+    fn shutdown(&self, how: Shutdown);
+    /// Returns the client's address, if it has one.
+    fn peer(&self) -> Option<SocketAddr>;
+    /// Returns whether TLS encrypts the bytes on their way.
+    fn is_secure(&self) -> bool;
 }
 
 impl Stream {
@@ -37,7 +52,6 @@ impl Stream {
             Stream::Unix(stream) => (&*stream).read(buffer),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.read(buffer),
-            Stream::Memory(pipe) => pipe.read(buffer),
             #[cfg(feature = "http2")]
             Stream::Tunnel(tunnel) => tunnel.read(buffer),
         }
@@ -67,7 +81,10 @@ impl Stream {
         let socket = match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
-            _ => return Ok(0),
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => return Ok(0),
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(_) => return Ok(0),
         };
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let parts = [IoSlice::new(head), IoSlice::new(body)];
@@ -83,7 +100,6 @@ impl Stream {
             Stream::Unix(stream) => (&*stream).write(bytes),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(bytes, &[]).map(|()| bytes.len()),
-            Stream::Memory(pipe) => pipe.write(bytes),
             #[cfg(feature = "http2")]
             Stream::Tunnel(tunnel) => tunnel.write(bytes),
         }
@@ -96,7 +112,6 @@ impl Stream {
             Stream::Unix(stream) => (&*stream).write_vectored(&slices),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(head, body).map(|()| head.len() + body.len()),
-            Stream::Memory(pipe) => pipe.write(head),
             #[cfg(feature = "http2")]
             Stream::Tunnel(tunnel) => tunnel.write(head),
         }
@@ -111,10 +126,6 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => {
                 stream.shutdown(how);
-                Ok(())
-            }
-            Stream::Memory(pipe) => {
-                pipe.shutdown(how);
                 Ok(())
             }
             #[cfg(feature = "http2")]
@@ -151,7 +162,8 @@ impl Stream {
                 stream.socket().limit_writes(most);
                 Ok(())
             }
-            _ => Ok(()),
+            #[cfg(feature = "http2")]
+            Stream::Tunnel(_) => Ok(()),
         };
     }
 
@@ -180,9 +192,9 @@ impl Stream {
             Stream::Tcp(stream) => stream.peer_addr().ok(),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.socket().peer(),
-            Stream::Unix(_) | Stream::Memory(_) => None,
+            Stream::Unix(_) => None,
             #[cfg(feature = "http2")]
-            Stream::Tunnel(tunnel) => tunnel.peer().address,
+            Stream::Tunnel(tunnel) => tunnel.peer(),
         }
     }
 
@@ -193,7 +205,6 @@ impl Stream {
             Stream::Unix(stream) => Some(stream.as_fd()),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.socket().descriptor(),
-            Stream::Memory(_) => None,
             #[cfg(feature = "http2")]
             Stream::Tunnel(_) => None,
         }
@@ -214,8 +225,8 @@ impl Stream {
             #[cfg(feature = "tls")]
             Stream::Tls(_) => true,
             #[cfg(feature = "http2")]
-            Stream::Tunnel(tunnel) => tunnel.peer().is_secure,
-            Stream::Tcp(_) | Stream::Unix(_) | Stream::Memory(_) => false,
+            Stream::Tunnel(tunnel) => tunnel.is_secure(),
+            Stream::Tcp(_) | Stream::Unix(_) => false,
         }
     }
 }

@@ -11,7 +11,10 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+mod servers;
+
 pub use pirn_testing_macros::watched;
+pub use servers::{Folder, Running, Server, watch};
 
 /// A watchdog looks how busy the machine is this often.
 const TICK: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! `pirn dump`: the virtual threads of a running process, or those in a file.
 
-pub mod ends;
-pub mod source;
+mod source;
 
 use std::error::Error;
 use std::fs::File;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use pirn_dump::{Dump, Symbols};
 
-use super::ends;
-use crate::attach::{self, Failure};
+use pirn_live::attach::{self, Failure};
+use pirn_live::{ask, ends};
+
 use crate::outside::{self, Target};
 
 /// What each saved dump begins with.
@@ -77,22 +78,6 @@ impl Source {
             Source::CoreFile(_) | Source::File(_) => Symbols::of_files(),
         }
     }
-}
-
-/// Asks a process for a dump: which threads, in the words of the protocol, and how many at most.
-pub fn ask(
-    pid: u32,
-    (threads, max): (&str, Option<u64>),
-    patience: Duration,
-) -> Result<Dump, Box<dyn Error>> {
-    let max = max.map(|max| max.to_string());
-    let mut pairs = vec![("threads", threads)];
-    pairs.extend(max.as_deref().map(|max| ("max", max)));
-    let answer = attach::connect(pid)?.ask("dump", &pairs, patience)?;
-    if answer.kind != "dump" {
-        return Err(format!("process {pid} sends {:?}, not a dump", answer.kind).into());
-    }
-    Ok(Dump::read_from(answer).map_err(|error| format!("the answer of {pid}: {error}"))?)
 }
 
 /// Returns whether there is a file of this name that begins so.

@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::model::{Event, News, Page, State};
 use super::pages::{self, Pen};
 use super::theme::Theme;
-use crate::live::{Live, Status};
+use pirn_live::{Live, Status};
 
 /// A page comes at the latest when there has been no news for this long.
 const LATE: Duration = Duration::from_secs(4);

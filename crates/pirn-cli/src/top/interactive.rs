@@ -28,7 +28,7 @@ use super::model::{Event, Key, News, State};
 use super::pages::{self, Pen};
 use super::terminal::Screen;
 use super::theme::Theme;
-use crate::live::Live;
+use pirn_live::Live;
 
 /// Ages are shown anew this often.
 const TICK: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@
 //! * `pages/`: drawing the state into cells;
 //! * `interactive`: pages in a terminal; `batch`: pages as text.
 //!
-//! What the process says comes from `crate::live`.
+//! What the process says comes from `pirn_live`.
 
 mod batch;
 mod canvas;
@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::attach;
-use crate::live::{Live, Settings};
 use batch::Batch;
 use model::{Conditions, Page, Sort, State};
+use pirn_live::attach;
+use pirn_live::{Live, Settings};
 
 /// Dumps are taken at most this often.
 const PACE: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::shared::{OWN, PIRN, Running, Server};
+use crate::shared::{self, PIRN, Running, Server, own};
 
 /// A server, and a console for it.
 pub struct Console {
@@ -21,7 +21,7 @@ pub struct Console {
 
 impl Console {
     pub fn start() -> Console {
-        let server = Server::start();
+        let server = shared::demo();
         until_it_waits(&server);
         let command = &mut Command::new(PIRN);
         let (console, url) = Running::start(command.args(["console", &server.pid()]), "http://");
@@ -55,7 +55,12 @@ impl Console {
     /// Makes a request with these headers besides `Host`.
     pub fn ask(&self, method: &str, path: &str, headers: &str) -> String {
         let host = &self.address;
-        self.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").as_bytes())
+        self.send(
+            format!(
+                "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+            )
+            .as_bytes(),
+        )
     }
 
     /// Gets a path behind the token, which must be there.
@@ -76,7 +81,7 @@ impl Console {
     pub fn events(&self) -> Events {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (host, root) = (&self.address, &self.root);
-        write!(stream, "GET {root}events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        write!(stream, "GET {root}events HTTP/1.0\r\nHost: {host}\r\n\r\n").unwrap();
         Events(BufReader::new(stream))
     }
 }
@@ -87,7 +92,7 @@ fn until_it_waits(server: &Server) {
         let mut command = Command::new(PIRN);
         let output = command.args(["metrics", &server.pid()]).output().unwrap();
         let metrics = String::from_utf8_lossy(&output.stdout);
-        if metrics.contains(&format!("pirn_threads{{state=\"waiting\"}} {OWN}\n")) {
+        if metrics.contains(&format!("pirn_threads{{state=\"waiting\"}} {}\n", own())) {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -102,8 +107,9 @@ impl Events {
     pub fn next(&mut self, name: &str) -> Value {
         loop {
             if self.line() == format!("event: {name}") {
-                let line = self.line();
-                return serde_json::from_str(line.strip_prefix("data: ").unwrap()).unwrap();
+                let mut lines = std::iter::repeat_with(|| self.line());
+                let data = lines.find_map(|line| Some(line.strip_prefix("data: ")?.to_owned()));
+                return serde_json::from_str(&data.unwrap()).unwrap();
             }
         }
     }

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use shared::{OWN, PIRN, Server};
+use shared::{PIRN, Server, own};
 use terminal::Terminal;
 
 /// A server with threads of its own, one of which waits for connections, and one per connection
@@ -22,13 +22,13 @@ struct Target {
 
 impl Target {
     fn with_clients(count: usize) -> Target {
-        let server = Server::start_in(&[("PIRN_PARALLELISM", "2")]);
+        let server = shared::demo_in(&[("PIRN_PARALLELISM", "2")]);
         let clients = (0..count).map(|_| server.connect()).collect();
         let target = Target {
             server,
             _clients: clients,
         };
-        target.until_waiting(count + OWN);
+        target.until_waiting(count + own());
         target
     }
 
@@ -129,7 +129,7 @@ fn groups_are_a_page_of_text() {
         ],
     );
     let rows = rows(&page, "COUNT");
-    assert_eq!(rows.len(), 1 + OWN, "{page}");
+    assert_eq!(rows.len(), 1 + own(), "{page}");
     assert_has(
         &rows[0],
         &["3", "waiting", "read", "running.rs:", "Stream::read"],

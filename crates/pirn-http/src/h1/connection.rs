@@ -34,6 +34,11 @@ pub(crate) struct Connection {
     is_used: bool,
 }
 
+/// What a client that knows that the server speaks HTTP/2 sends first, as far as HTTP/1.1 takes it
+/// for the head of a request: RFC 9113, section 3.4.
+#[cfg(feature = "http2")]
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+
 /// Why there is no request.
 enum NoRequest {
     /// The client has closed the connection, or is too slow with its next request.
@@ -65,16 +70,20 @@ impl Connection {
         })
     }
 
-    /// Serves requests until the client or the server is done.
-    pub(crate) fn serve(mut self: Box<Self>) {
+    /// Serves requests until the client or the server is done. Returns the connection if it turns
+    /// out to be one of HTTP/2.
+    pub(crate) fn serve(mut self: Box<Self>) -> Option<Box<Self>> {
         let shared = Arc::clone(&self.shared);
         loop {
             let head = match self.next_head() {
                 Ok(head) => head,
-                Err(NoRequest::Refused(refusal, head)) => return self.refuse(refusal, &head),
-                Err(NoRequest::Over | NoRequest::Broken) => return,
+                Err(NoRequest::Refused(refusal, head)) => {
+                    self.refuse(refusal, &head);
+                    return None;
+                }
+                Err(NoRequest::Over | NoRequest::Broken) => return None,
                 #[cfg(feature = "http2")]
-                Err(NoRequest::Http2) => return self.serve_http2(),
+                Err(NoRequest::Http2) => return Some(self),
             };
             self.begin(&head);
             let mut request = Request::new(head.request, Exchange::H1(self));
@@ -92,14 +101,16 @@ impl Connection {
                         if self.reply.answer == Answer::None && self.incoming.is_over() =>
                     {
                         let body = Default::default();
-                        return self.upgrade(Response { body, ..response }, upgrade);
+                        self.upgrade(Response { body, ..response }, upgrade);
+                        return None;
                     }
                     _ => self.finish(response, trailers.as_deref()),
                 },
                 Err(_) => self.finish_panicked(),
             };
             if !goes_on {
-                return self.leave();
+                self.leave();
+                return None;
             }
         }
     }
@@ -162,26 +173,7 @@ impl Connection {
     #[cold]
     fn begins_http2(&self) -> bool {
         let is_plain = matches!(self.stream, Stream::Tcp(_) | Stream::Unix(_));
-        self.shared.http2 && is_plain && self.input.unused().starts_with(crate::h2::PREFACE)
-    }
-
-    /// Goes over to HTTP/2, with all that has come.
-    #[cfg(feature = "http2")]
-    fn serve_http2(self: Box<Self>) {
-        let Connection {
-            stream,
-            input,
-            shared,
-            seat,
-            ..
-        } = *self;
-        let transport = crate::h2::Transport {
-            stream,
-            #[cfg(feature = "tls")]
-            tls: None,
-            early: input.unused().to_vec(),
-        };
-        crate::h2::serve(transport, shared, seat);
+        self.shared.http2 && is_plain && self.input.unused().starts_with(PREFACE)
     }
 
     fn begin(&mut self, head: &Head) {

@@ -204,7 +204,8 @@ impl Driver {
         self.phase = Phase::Busy;
         self.seat.limit(Limit::Dismissal);
         let number = respond.stream_id().as_u32();
-        let seat = self.common.shared.watch.stream_seat();
+        let watch = &self.common.shared.watch;
+        let seat = watch.stream_seat(self.seat.number());
         let waker = self.common.suspects.waker(number);
         let live = Live::new(respond, seat.line(), waker);
         locked(&self.common.live).insert(number, Arc::clone(&live));

@@ -1,5 +1,5 @@
 //! The way to the client of a stream: h2's handles for the answer, and who is told when the stream
-//! ends. It is shared by the stream's thread, or those that a [tunnel](super::Tunnel) has, and the
+//! ends. It is shared by the stream's thread, or those that a [tunnel](super::tunnel) has, and the
 //! connection's driver.
 
 use super::{broken, wait_for};

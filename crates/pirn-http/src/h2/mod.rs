@@ -11,7 +11,7 @@
 //! window; so flow control reaches from the handler to the client, in both directions. Its data
 //! goes through h2's buffers, and the driver moves it to and from the socket.
 //!
-//! A stream that a client asks another protocol for, as for a WebSocket, becomes a [`Tunnel`].
+//! A stream that a client asks another protocol for, as for a WebSocket, becomes a [`tunnel`].
 //!
 //! A stream that its client resets, or whose connection ends, is noticed by the driver
 //! ([`live::Live`]), which interrupts the handler.
@@ -33,12 +33,7 @@ pub(crate) use reply::{Reply, Way};
 #[cfg(feature = "websocket")]
 pub(crate) use stream::not_here;
 pub(crate) use stream::{Common, Stream, read};
-pub(crate) use tunnel::Tunnel;
 pub(crate) use wire::Transport;
-
-/// What a client that knows that the server speaks HTTP/2 sends first, as far as HTTP/1.1 takes it
-/// for the head of a request: RFC 9113, section 3.4.
-pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
 /// Waits for a future on the thread of a stream.
 ///

@@ -3,19 +3,19 @@
 use super::body::Incoming;
 use super::live::Live;
 use super::stream::Common;
-use super::wire::Peer;
 use crate::poison::locked;
+use crate::stream::Tunnel as _;
 use ::h2::Reason;
 use bytes::Bytes;
 use pirn::scope;
 use std::fmt;
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// See the module's documentation. One thread may read while another writes.
-pub(crate) struct Tunnel {
+pub(super) struct Tunnel {
     common: Arc<Common>,
     live: Arc<Live>,
     incoming: Mutex<Incoming>,
@@ -33,21 +33,14 @@ impl Tunnel {
             writing: Mutex::default(),
         }
     }
+}
 
-    /// Reads bytes into `buffer`; zero: the client sends no more.
-    ///
-    /// # Errors
-    /// If the stream is broken, or the thread is interrupted.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+impl crate::stream::Tunnel for Tunnel {
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         locked(&self.incoming).read(buffer)
     }
 
-    /// Writes as many of the bytes as the client's window takes, for which it has as long as a
-    /// connection may be idle. Returns how many.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
         }
@@ -66,8 +59,7 @@ impl Tunnel {
         Ok(count)
     }
 
-    /// Sends no more, or neither sends nor receives more.
-    pub(crate) fn shutdown(&self, how: Shutdown) {
+    fn shutdown(&self, how: Shutdown) {
         // Failure: the stream has ended.
         let _ = self.live.with_body(|body| match how {
             Shutdown::Write => body.send_data(Bytes::new(), true),
@@ -79,8 +71,12 @@ impl Tunnel {
         });
     }
 
-    pub(crate) fn peer(&self) -> &Peer {
-        &self.common.peer
+    fn peer(&self) -> Option<SocketAddr> {
+        self.common.peer.address
+    }
+
+    fn is_secure(&self) -> bool {
+        self.common.peer.is_secure
     }
 }
 

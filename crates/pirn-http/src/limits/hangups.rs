@@ -18,7 +18,7 @@
 //! Rejected: reading ahead, as Go does: the byte that comes has to be kept, and the thread would
 //! need another one for it.
 
-use super::watch::State;
+use super::seats::State;
 use crate::stream::Stream;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use pirn::thread;

@@ -1,10 +1,11 @@
 //! What clients may ask of a server: how much, how fast, and for how long.
 //!
-//! [`watch`] ends what takes too long, [`hangups`] notices clients that go. Both know connections,
-//! and nothing of what is spoken on them.
+//! [`watch`] ends what takes too long, [`hangups`] notices clients that go, [`seats`] has all
+//! connections for both. They know connections, and nothing of what is spoken on them.
 
 mod hangups;
 mod pace;
+mod seats;
 pub(crate) mod timeouts;
 pub(crate) mod watch;
 

@@ -111,6 +111,22 @@ impl Timeouts {
         Timeouts { grace, ..self }
     }
 
+    /// Returns the shortest of the times that clients and handlers have.
+    pub(super) fn shortest(&self) -> Duration {
+        let Timeouts {
+            handshake,
+            idle,
+            head,
+            handler,
+            upload,
+            start,
+            ..
+        } = *self;
+        let optional = handler.into_iter().chain(upload);
+        let all = optional.chain([handshake, idle, head, start]);
+        all.min().unwrap_or_default()
+    }
+
     /// Returns how many bytes are enough for the time that the first ones of a body have.
     #[cfg(feature = "http2")]
     pub(crate) fn enough(&self) -> u64 {

@@ -1,11 +1,12 @@
 //! Time limits of connections.
 //!
 //! A connection's thread says in its [`Seat`] until when it has to be further; that is one store.
-//! One thread per server, the watch, looks at all seats every [`TICK`], and interrupts the threads
-//! that are late, whatever they wait for. So a limit costs neither a timer nor a system call per
-//! request, holds for any number of reads and writes together, and is late by at most a tick.
+//! One thread per server, the watch, looks every [`TICK`] at the [seats](super::seats) that may be
+//! due, and interrupts the threads that are late, whatever they wait for. So a limit costs neither
+//! a timer nor a system call per request, holds for any number of reads and writes together, and is
+//! late by at most a tick.
 //!
-//! The time is counted by the watch, in ticks, so that nobody else asks the system for it. Time in
+//! The watch counts the time, in ticks; the other threads never ask the kernel for it. Time in
 //! which the watch does not run, because the machine is overloaded, does not count against clients.
 //!
 //! ```text
@@ -20,20 +21,20 @@
 
 mod waiting;
 
-use super::hangups::{Client, HangUps};
+use super::hangups::HangUps;
 use super::pace::Pace;
+use super::seats::{EXPIRED, FOREVER, Seats, State};
 use super::timeouts::Timeouts;
 use crate::poison::locked;
 use crate::stream::Stream;
-use pirn::thread::{self, Thread};
+use pirn::thread;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed, SeqCst},
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
 };
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use waiting::Waiting;
@@ -45,9 +46,6 @@ const MOST_TICKS: u64 = 2;
 /// How long a client has to see the last answer, and for a first request that is on its way when
 /// the server is shut down or other clients wait for their turn.
 pub(crate) const LINGERING: Duration = Duration::from_secs(1);
-const EXPIRED: u64 = u64::MAX;
-/// A tick that never comes.
-const FOREVER: u64 = u64::MAX >> 3;
 const IDLE: u64 = 1;
 const FIRST: u64 = 2;
 
@@ -74,7 +72,6 @@ pub(crate) enum Limit {
 /// The place of a connection's thread at the watch.
 pub(crate) struct Seat {
     watch: Arc<Watch>,
-    number: u64,
     /// A stream has it; the stream's connection has another seat.
     is_stream: bool,
     state: Arc<State>,
@@ -83,14 +80,6 @@ pub(crate) struct Seat {
     /// The tick by which the client must have sent all of the body; 0: no read has begun.
     upload_due: Cell<u64>,
     pace: Pace,
-}
-
-/// The part of a seat that the watch's thread reads.
-#[derive(Default)]
-pub(crate) struct State {
-    due: AtomicU64,
-    pub(super) client: Client,
-    thread: OnceLock<Thread>,
 }
 
 impl Seat {
@@ -207,17 +196,22 @@ impl Seat {
     /// Has the handlers of this connection interrupted when the client hangs up.
     pub(crate) fn follow(&self, stream: &Stream) {
         if let Some(hang_ups) = self.watch.hang_ups.get() {
-            hang_ups.add(stream, self.number);
+            hang_ups.add(stream, self.state.number);
         }
     }
 
     fn set(&self, due: u64) {
-        self.state.set(due);
+        self.watch.set(&self.state, due);
+    }
+
+    /// Returns the number of this seat.
+    pub(crate) fn number(&self) -> u64 {
+        self.state.number
     }
 
     /// Returns whether the thread was late, and so has been or will be interrupted.
     pub(crate) fn has_expired(&self) -> bool {
-        self.state.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
+        self.state.has_expired()
     }
 
     /// Takes the interrupt of an expired seat, which may be on its way, so that the client can be
@@ -226,7 +220,7 @@ impl Seat {
         if self.has_expired() {
             take_interrupt();
         }
-        self.state.due.store(0, SeqCst);
+        self.state.absorb();
     }
 
     /// Takes back the interrupt of a wait that ended well just when its time was up, so that it
@@ -277,54 +271,30 @@ pub(crate) fn take_interrupt() {
     }
 }
 
-impl State {
-    fn set(&self, due: u64) {
-        // Acquire: pairs with the exchange in `expire`. An expired seat stays expired.
-        if self.due.swap(due, Acquire) == EXPIRED {
-            self.due.store(EXPIRED, Relaxed); // Relaxed: the watch has done with it.
-        }
-    }
-
-    /// Interrupts the thread, unless it has gone on meanwhile.
-    fn expire(&self, due: u64) {
-        let expired = self.due.compare_exchange(due, EXPIRED, SeqCst, Relaxed);
-        if expired.is_ok() {
-            self.interrupt();
-        }
-    }
-
-    pub(crate) fn interrupt(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.interrupt();
-        }
-    }
-}
-
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.watch.remove(self.number, self.is_stream);
+        self.watch.remove(self);
     }
 }
 
-/// All seats of a server.
+/// Looks at the seats of a server.
 pub(crate) struct Watch {
     pub(crate) timeouts: Timeouts,
     /// `None` while there are no sockets.
     hang_ups: OnceLock<HangUps>,
     /// The present tick.
     now: AtomicU64,
-    seats: Mutex<Seats>,
+    seats: Seats,
+    connections: AtomicUsize,
+    /// How many connections there have been.
+    arrived: AtomicU64,
+    /// The number of the seat that was last ended for another client, and the tick of that.
+    dismissed: Mutex<(u64, u64)>,
+    /// How many threads wait for the end of a connection.
+    waiting: AtomicUsize,
+    left: Mutex<()>,
     changed: Condvar,
     ended: AtomicBool,
-}
-
-#[derive(Default)]
-struct Seats {
-    next: u64,
-    connections: usize,
-    taken: HashMap<u64, Arc<State>>,
-    /// The one that was last ended for another client, and the tick of that.
-    dismissed: (u64, u64),
 }
 
 impl Watch {
@@ -333,7 +303,12 @@ impl Watch {
             timeouts,
             hang_ups: OnceLock::new(),
             now: AtomicU64::new(0),
-            seats: Mutex::default(),
+            seats: Seats::default(),
+            connections: AtomicUsize::new(0),
+            arrived: AtomicU64::new(0),
+            dismissed: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            left: Mutex::default(),
             changed: Condvar::new(),
             ended: AtomicBool::new(false),
         })
@@ -347,79 +322,83 @@ impl Watch {
         self.now() + ticks(duration) + 1
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seats> {
-        locked(&self.seats)
+    fn set(&self, state: &State, due: u64) {
+        if state.set(due) {
+            // A due that lies far ahead is moved by the next request: a look at the shortest limit
+            // comes early enough for whatever is set until then.
+            let soon = self.tick_after(self.timeouts.shortest());
+            self.seats.look_by(state, soon.min(due >> 2));
+        }
     }
 
-    /// Returns a seat for a new connection.
-    pub(crate) fn seat(self: &Arc<Self>) -> Seat {
-        self.take_seat(false)
+    /// Returns a seat for a new connection, which counts as one until it is dropped; `None` if
+    /// there are `most` connections.
+    pub(crate) fn seat(self: &Arc<Self>, most: usize) -> Option<Seat> {
+        let one_more = |count| (count < most).then_some(count + 1);
+        self.connections
+            .fetch_update(SeqCst, SeqCst, one_more)
+            .ok()?;
+        // Relaxed: a number that stands for itself. The shards take turns.
+        let shard = self.arrived.fetch_add(1, Relaxed);
+        Some(self.take_seat(shard, false))
     }
 
     /// Returns a seat for a new stream of a connection, or for the answer to a request, if another
-    /// thread than the handler's sends it.
-    pub(crate) fn stream_seat(self: &Arc<Self>) -> Seat {
-        self.take_seat(true)
+    /// thread than the handler's sends it. `number` is that of the connection's seat, or of another
+    /// one of its streams.
+    pub(crate) fn stream_seat(self: &Arc<Self>, number: u64) -> Seat {
+        self.take_seat(number, true)
     }
 
-    fn take_seat(self: &Arc<Self>, is_stream: bool) -> Seat {
-        let state = Arc::<State>::default();
-        let mut seats = self.lock();
-        seats.connections += usize::from(!is_stream);
-        seats.next += 1; // There is none with the number 0.
-        let number = seats.next;
-        seats.taken.insert(number, Arc::clone(&state));
-        let watch = Arc::clone(self);
+    fn take_seat(self: &Arc<Self>, shard: u64, is_stream: bool) -> Seat {
         Seat {
-            watch,
-            number,
+            watch: Arc::clone(self),
             is_stream,
-            state,
+            state: self.seats.take(shard),
             handler_due: Cell::new(0),
             upload_due: Cell::new(0),
             pace: Pace::default(),
         }
     }
 
-    fn remove(&self, number: u64, is_stream: bool) {
-        let mut seats = self.lock();
-        seats.taken.remove(&number);
-        if !is_stream {
-            seats.connections -= 1;
-            drop(seats);
-            self.changed.notify_all();
+    fn remove(&self, seat: &Seat) {
+        self.seats.leave(&seat.state);
+        if !seat.is_stream {
+            self.connections.fetch_sub(1, SeqCst);
+            // SeqCst, both: `wait_for_fewer` says that it waits, and then reads the number.
+            if self.waiting.load(SeqCst) != 0 {
+                drop(locked(&self.left)); // It waits now, or has seen the number.
+                self.changed.notify_all();
+            }
         }
     }
 
     /// Returns the number of connections.
     pub(crate) fn count(&self) -> usize {
-        self.lock().connections
+        self.connections.load(SeqCst)
     }
 
-    /// Expires the seats whose time meets a condition. Wakes threads, so not under the lock.
+    /// Expires the seats whose time meets a condition.
     fn expire_where(&self, condition: impl Fn(u64) -> bool) {
-        let seats = self.lock();
-        let dues = seats
-            .taken
-            .values()
-            .map(|seat| (seat.due.load(SeqCst), seat));
-        let late = dues.filter(|&(due, _)| due != 0 && due != EXPIRED && condition(due));
-        let late = Vec::from_iter(late.map(|(due, seat)| (due, Arc::clone(seat))));
-        drop(seats);
-        late.into_iter().for_each(|(due, seat)| seat.expire(due));
+        for state in self.seats.all() {
+            let due = state.due();
+            if due != 0 && due != EXPIRED && condition(due) {
+                state.expire(due);
+            }
+        }
     }
 
-    /// Waits until a connection has ended, or for up to `most`.
-    pub(crate) fn wait_for_end(&self, most: Duration) {
-        let seats = self.lock();
-        drop(
-            self.changed
-                .wait_timeout(seats, most)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+    /// Waits until there are fewer connections than that, or for up to `most`.
+    pub(crate) fn wait_for_fewer(&self, than: usize, most: Duration) {
+        let left = locked(&self.left);
+        self.waiting.fetch_add(1, SeqCst);
+        let are_too_many = |(): &mut ()| self.count() >= than;
+        let waited = self.changed.wait_timeout_while(left, most, are_too_many);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.waiting.fetch_sub(1, SeqCst);
     }
 
-    /// Looks at all seats until the server has ended.
+    /// Looks at the seats until the server has ended.
     pub(crate) fn run(&self) {
         let mut last = Instant::now();
         while !self.ended.load(SeqCst) {
@@ -429,7 +408,7 @@ impl Watch {
             last += TICK * u32::try_from(passed).unwrap_or(0);
             let now = self.now() + passed.min(MOST_TICKS);
             self.now.store(now, Relaxed); // As in `now`.
-            self.expire_where(|due| due >> 2 <= now);
+            self.seats.expire_late(now);
         }
     }
 
@@ -445,7 +424,7 @@ impl Watch {
     /// Interrupts handlers whose clients hang up, until the server has ended and this thread is
     /// interrupted.
     pub(crate) fn follow_clients(&self) {
-        let find = |number| self.lock().taken.get(&number).cloned();
+        let find = |number| self.seats.find(number);
         if let Some(hang_ups) = self.hang_ups.get() {
             hang_ups.run(find, || self.ended.load(SeqCst));
         }
@@ -466,27 +445,24 @@ impl Watch {
     /// second: for another client. Not while the last one that was ended so is still about to.
     pub(crate) fn dismiss_longest_idle(&self) {
         let now = self.now();
-        let mut seats = self.lock();
-        let (last, since) = seats.dismissed;
-        if seats.taken.contains_key(&last) && now < since + ticks(self.timeouts.idle) {
+        let mut dismissed = locked(&self.dismissed);
+        let (last, since) = *dismissed;
+        if self.seats.find(last).is_some() && now < since + ticks(self.timeouts.idle) {
             return;
         }
         let recent = self.tick_after(self.timeouts.idle.saturating_sub(LINGERING));
-        let dues = seats.taken.iter();
-        let dues = dues.map(|(number, seat)| (seat.due.load(SeqCst), *number));
+        let dues = self.seats.all().map(|state| (state.due(), state));
         let idle = dues.filter(|&(due, _)| due & IDLE != 0 && due != EXPIRED && due >> 2 < recent);
-        if let Some((due, number)) = idle.min_by_key(|&(due, number)| (due >> 2, number)) {
-            let seat = Arc::clone(&seats.taken[&number]);
-            seats.dismissed = (number, now);
-            drop(seats);
-            seat.expire(due);
+        if let Some((due, state)) = idle.min_by_key(|(due, _)| due >> 2) {
+            *dismissed = (state.number, now);
+            drop(dismissed);
+            state.expire(due);
         }
     }
 
     /// Interrupts all threads.
     pub(crate) fn interrupt_all(&self) {
-        let threads = Vec::from_iter(self.lock().taken.values().cloned());
-        threads.iter().for_each(|seat| seat.interrupt());
+        self.seats.all().for_each(|seat| seat.interrupt());
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The number of connections that may wait to be accepted: as many as the system allows by default
 /// (`net.core.somaxconn`). `std` asks for 128; a client that comes while that many wait gets no
@@ -183,9 +184,10 @@ impl From<UnixListener> for Listener {
 pub(super) struct Queue(Epoll);
 
 impl Queue {
-    /// Waits for a client, in milliseconds. Returns whether there is one.
-    pub(super) fn has_client(&self, most: u16) -> bool {
+    /// Waits for a client. Returns whether there is one.
+    pub(super) fn has_client(&self, most: Duration) -> bool {
         let mut events = [EpollEvent::empty()];
+        let most = EpollTimeout::try_from(most).unwrap_or(EpollTimeout::MAX);
         matches!(self.0.wait(&mut events, most), Ok(1)) // Failure: an interrupt.
     }
 }

@@ -18,7 +18,7 @@ pub use acceptor::{Acceptor, tcp_acceptor};
 use http::Method;
 pub use listener::Listener;
 use pirn::thread::Builder;
-pub(crate) use running::connect;
+pub(crate) use running::serve;
 pub use running::{Bound, Running};
 use std::fmt;
 use std::io;
@@ -215,8 +215,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         }
     }
 
-    /// Returns a client of this server for tests. There are no sockets; all else is as in a server
-    /// that serves.
+    /// Returns a client of this server for tests. Each request has a pair of sockets of its own;
+    /// there is no port, and no [`Timeouts`] of clients and handlers hold.
     pub fn client(self) -> Client {
         Client::new(self.into_shared())
     }

@@ -6,7 +6,6 @@ use crate::input::Input;
 #[cfg(feature = "tls")]
 use crate::limits::watch::Limit;
 use crate::limits::watch::{LINGERING, Seat, Watch, take_interrupt};
-use crate::memory;
 use crate::poison::locked;
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -20,7 +19,9 @@ use std::ffi::c_int;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::SeqCst;
+use std::num::NonZero;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -64,10 +65,19 @@ impl Bound {
         let hang_ups = spawn("http-hang-ups", move || clients.follow_clients())?;
         spawn("http-watch", move || limits.run())?;
         let mut acceptors = Vec::new();
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = processors.div_ceil(PROCESSORS_PER_ACCEPTOR);
         for listener in self.listeners {
-            let (shared, queue) = (Arc::clone(&self.shared), listener.queue()?);
-            let accept = move || accept_all(&listener, &queue, &shared);
-            acceptors.push(spawn("http-accept", accept)?);
+            let entrance = Arc::new(Entrance {
+                queue: listener.queue()?,
+                listener,
+                acceptors: AtomicUsize::new(threads),
+            });
+            for _ in 0..threads {
+                let (shared, entrance) = (Arc::clone(&self.shared), Arc::clone(&entrance));
+                let accept = move || entrance.accept_all(&shared);
+                acceptors.push(spawn("http-accept", accept)?);
+            }
         }
         Ok(Running {
             shared: self.shared,
@@ -160,14 +170,17 @@ impl Running {
         self.join();
         let begin = Instant::now();
         let (grace, on_their_way) = (begin + watch.timeouts.grace, begin + LINGERING);
+        let wait = |milliseconds| {
+            watch.wait_for_fewer(watch.count(), Duration::from_millis(milliseconds));
+        };
         while watch.count() > 0 && Instant::now() < grace {
             watch.dismiss_idle(Instant::now() > on_their_way); // Again: requests end meanwhile.
-            watch.wait_for_end(Duration::from_millis(10));
+            wait(10);
         }
         let end = Instant::now() + Duration::from_secs(1);
         while watch.count() > 0 && Instant::now() < end {
             watch.interrupt_all();
-            watch.wait_for_end(Duration::from_millis(100));
+            wait(100);
         }
         watch.end();
         self.hang_ups.interrupt();
@@ -183,44 +196,76 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<thread::
     thread::Builder::new().name(name.into()).spawn(run)
 }
 
-/// Accepts connections until the server is shut down. Each gets a thread.
-fn accept_all(listener: &Listener, queue: &Queue, shared: &Arc<Shared>) {
-    let watch = &shared.watch;
-    while !shared.is_stopping() {
-        if watch.count() >= shared.limits.connections {
-            make_room(queue, watch);
-            continue;
+/// An acceptor takes some 100,000 connections per second; what follows, a short request and its
+/// answer, keeps several processors busy.
+const PROCESSORS_PER_ACCEPTOR: usize = 8;
+
+/// How long an acceptor waits for room before it looks again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where clients come in: a listener, and the threads that accept there. The kernel lets any number
+/// of threads accept from one socket.
+///
+/// Rejected: a socket per thread (`SO_REUSEPORT`). A second server on the same port would start
+/// without an error, and clients in the queue of a socket that is closed would be reset.
+struct Entrance {
+    listener: Listener,
+    queue: Queue,
+    /// The number of threads that accept.
+    acceptors: AtomicUsize,
+}
+
+impl Entrance {
+    /// Accepts connections until the server is shut down. Each gets a thread.
+    fn accept_all(&self, shared: &Arc<Shared>) {
+        while !shared.is_stopping() {
+            match self.listener.accept() {
+                Ok(arrival) => begin(arrival, wait_for_seat(shared), shared),
+                // The client is gone already, or the server is shut down.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) if shared.is_stopping() => {}
+                // There are no descriptors, or there is no memory.
+                Err(_) if self.queue.has_client(PAUSE) => make_room(&shared.watch),
+                Err(_) => {}
+            }
         }
-        match listener.accept() {
-            Ok(arrival) => begin(arrival, shared),
-            // The client is gone already, or the server is shut down.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(_) if shared.is_stopping() => {}
-            Err(_) => make_room(queue, watch), // There are no descriptors, or there is no memory.
+        take_interrupt(); // It has come, or is on its way.
+        if self.acceptors.fetch_sub(1, SeqCst) > 1 {
+            return;
         }
-    }
-    take_interrupt(); // It has come, or is on its way.
-    // Closing the listener would reset those that have connected, and may have sent a request.
-    while queue.has_client(0)
-        && let Ok(arrival) = listener.accept()
-    {
-        begin(arrival, shared);
+        // Closing the listener would reset those that have connected, and may have sent a request.
+        while self.queue.has_client(Duration::ZERO)
+            && let Ok(arrival) = self.listener.accept()
+        {
+            begin(arrival, wait_for_seat(shared), shared);
+        }
     }
 }
 
-/// Waits until another connection may be accepted, for a moment. If a client waits for that, the
-/// connection is closed that has waited for a request for longest.
-fn make_room(queue: &Queue, watch: &Watch) {
-    const PAUSE: u16 = 100; // milliseconds
-    if queue.has_client(PAUSE) {
-        watch.dismiss_longest_idle();
-        watch.wait_for_end(Duration::from_millis(PAUSE.into()));
+/// Waits until there may be one connection more.
+fn wait_for_seat(shared: &Arc<Shared>) -> Seat {
+    loop {
+        let most = match shared.is_stopping() {
+            true => usize::MAX,
+            false => shared.limits.connections,
+        };
+        match shared.watch.seat(most) {
+            Some(seat) => return seat,
+            None => make_room(&shared.watch),
+        }
     }
+}
+
+/// Closes the connection that has waited for a request for longest, for a client that waits, and
+/// waits a moment until one has ended.
+fn make_room(watch: &Watch) {
+    let count = watch.count();
+    watch.dismiss_longest_idle();
+    watch.wait_for_fewer(count, PAUSE);
 }
 
 /// Serves a connection on a thread of its own.
-fn begin(arrival: Arrival, shared: &Arc<Shared>) {
-    let seat = shared.watch.seat();
+fn begin(arrival: Arrival, seat: Seat, shared: &Arc<Shared>) {
     let threads = &shared.threads;
     let shared = Arc::clone(shared);
     let serve = move || {
@@ -235,7 +280,9 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
                 }
                 None => {
                     seat.follow(&stream);
-                    Connection::new(stream, shared, seat).serve();
+                    if let Some(connection) = Connection::new(stream, shared, seat).serve() {
+                        serve_http2(*connection);
+                    }
                 }
             },
             #[cfg(all(feature = "http2", feature = "tls"))]
@@ -246,6 +293,21 @@ fn begin(arrival: Arrival, shared: &Arc<Shared>) {
     // Without memory for a thread, the stream is closed: the client sees that.
     drop(threads.spawn(serve));
 }
+
+/// Goes over to HTTP/2, with all that has come.
+#[cfg(feature = "http2")]
+fn serve_http2(connection: Connection) {
+    let transport = crate::h2::Transport {
+        stream: connection.stream,
+        #[cfg(feature = "tls")]
+        tls: None,
+        early: connection.input.unused().to_vec(),
+    };
+    crate::h2::serve(transport, connection.shared, connection.seat);
+}
+
+#[cfg(not(feature = "http2"))]
+fn serve_http2(_: Connection) {}
 
 /// A connection, and what is spoken on it.
 enum Opened {
@@ -286,9 +348,8 @@ fn shake_hands(arrival: Arrival, _: &Seat, _: &Shared) -> Option<Opened> {
     Some(Opened::Plain(arrival.stream))
 }
 
-/// Returns the client's end of a connection inside the process.
-pub(crate) fn connect(shared: &Arc<Shared>) -> memory::Pipe {
-    let (client, server) = memory::pair();
-    begin(Arrival::plain(Stream::Memory(Arc::new(server))), shared);
-    client
+/// Serves a connection inside the process.
+pub(crate) fn serve(stream: UnixStream, shared: &Arc<Shared>) {
+    let arrival = Arrival::plain(Stream::Unix(stream));
+    begin(arrival, wait_for_seat(shared), shared);
 }

@@ -25,7 +25,7 @@ use clap::ValueEnum;
 use pirn_dump::{Filter, FilterError};
 
 use super::layout::Layout;
-use crate::live::Want;
+use pirn_live::Want;
 
 /// The most threads that the threads page lists.
 const MOST_THREADS: u64 = 20_000;

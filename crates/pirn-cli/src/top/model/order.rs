@@ -95,7 +95,7 @@ fn threads(sort: Sort, view: &View) -> Vec<usize> {
 fn carriers(sort: Sort, scene: &Scene) -> Vec<usize> {
     let carriers = scene.carriers();
     let mounts = |number| {
-        let rate = |window: crate::live::Window<'_>| window.carrier_rate(number, |it| it.mounts);
+        let rate = |window: pirn_live::Window<'_>| window.carrier_rate(number, |it| it.mounts);
         scene.window().map(|window| (rate(window) * 1000.0) as u64)
     };
     let mut rows: Vec<usize> = (0..carriers.len()).collect();

@@ -7,7 +7,7 @@ use pirn_dump::{Dump, Names};
 
 use super::Conditions;
 use super::growth::Growth;
-use crate::live::{CarrierSample, Identity, Live, Sample, Snapshot, Status, Want, Window, keys};
+use pirn_live::{CarrierSample, Identity, Live, Sample, Snapshot, Status, Want, Window, keys};
 
 /// What is new of the process.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! What keys and news do to the state.
 
 use super::*;
-use crate::live::{CarrierSample, Identity, Sample, Snapshot, Status};
 use pirn_dump::{Dump, Group, Place, Stack, State as ThreadState, Thread, Wait};
+use pirn_live::{CarrierSample, Identity, Sample, Snapshot, Status};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Pen;
-use crate::live::CarrierSample;
 use crate::top::table::{Cell, Column, number, text};
 use crate::top::text::{rate, short};
+use pirn_live::CarrierSample;
 
 pub const COLUMNS: &[Column] = &[
     number("CARRIER", 7, 0),

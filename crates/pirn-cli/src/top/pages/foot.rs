@@ -5,11 +5,11 @@ use std::time::Duration;
 use pirn_dump::show;
 
 use super::Pen;
-use crate::live::{Snapshot, Status};
 use crate::top::canvas::Canvas;
 use crate::top::layout::Layout;
 use crate::top::model::{Over, Page};
 use crate::top::text::short;
+use pirn_live::{Snapshot, Status};
 
 /// Draws the names of the pages.
 pub fn tabs(pen: Pen<'_>, canvas: &mut Canvas<'_>) {

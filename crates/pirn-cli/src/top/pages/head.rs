@@ -6,9 +6,9 @@ use pirn_dump::show;
 use ratatui::style::Style;
 
 use super::Pen;
-use crate::live::{CarrierSample, Counters, Sample, Window};
 use crate::top::canvas::Canvas;
 use crate::top::text::{rate, short};
+use pirn_live::{CarrierSample, Counters, Sample, Window};
 
 /// The width of the names of lines.
 const LABEL: u16 = 12;

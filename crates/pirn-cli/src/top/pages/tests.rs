@@ -3,8 +3,8 @@
 use super::super::model::tests::{HOSTILE, bring, dump, press, sample, state, write};
 use super::super::model::{Event, Key, News, Page, State};
 use super::*;
-use crate::live::{Identity, Status};
 use crate::top::batch::lines;
+use pirn_live::{Identity, Status};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::time::{Duration, Instant};

@@ -1,9 +1,8 @@
 //! The waits of a connection that has left HTTP: those for what its client sends may be as long as
 //! they like, until the server is shut down.
 
-use super::{EXPIRED, FOREVER, IDLE, LINGERING, State, TICK, Watch, take_interrupt};
+use super::{FOREVER, IDLE, LINGERING, State, TICK, Watch, take_interrupt};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, SeqCst};
 use std::time::Duration;
 
 /// See the module's documentation.
@@ -29,7 +28,7 @@ impl Waiting {
     pub(crate) fn briefly(&self, wait: impl FnOnce()) {
         if self.is_dismissed() {
             take_interrupt();
-            self.state.due.store(0, SeqCst);
+            self.state.absorb();
         }
         self.until(self.watch.tick_after(LINGERING) << 2, wait);
     }
@@ -40,14 +39,14 @@ impl Waiting {
     }
 
     fn until<R>(&self, due: u64, wait: impl FnOnce() -> R) -> R {
-        self.state.set(due);
+        self.watch.set(&self.state, due);
         let result = wait();
-        self.state.set(0);
+        self.watch.set(&self.state, 0);
         result
     }
 
     /// Returns whether such a wait has been ended.
     pub(crate) fn is_dismissed(&self) -> bool {
-        self.state.due.load(Acquire) == EXPIRED // Acquire: as in `set`.
+        self.state.has_expired()
     }
 }
