@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::{Bell, pair, poll_once, poll_readable, receive};
-use crate::common::{child, crowd, sys, virtual_crowd, watched};
+use crate::common::{child, crowd, sys, until, virtual_crowd, watched};
 use pirn::{AsyncIo, block_on, thread};
 
 #[watched]
@@ -79,7 +79,8 @@ fn cancellations_race_with_events() {
                     thread::yield_now();
                 }
             }
-            assert_eq!(Arc::strong_count(&bell), 1);
+            // An event that has come just before a future was dropped may still ring it.
+            until(|| Arc::strong_count(&bell) == 1);
         });
     });
 }
