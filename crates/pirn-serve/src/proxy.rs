@@ -260,7 +260,10 @@ impl Proxy {
         if !request.is_client_gone() {
             let server = self.0.origin.name();
             // If even that is gone, nothing can be done.
-            let _ = writeln!(io::stderr(), "pirn-serve: no whole answer from {server}: {why}");
+            let _ = writeln!(
+                io::stderr(),
+                "pirn-serve: no whole answer from {server}: {why}"
+            );
         }
     }
 
@@ -376,7 +379,11 @@ fn incomplete(request: &Request, error: io::Error) -> io::Result<Response> {
     let why = "the request took longer than --upload-timeout allows";
     let peer = request.peer().map(|peer| format!(" of {peer}"));
     // If standard error is gone, nothing can be done.
-    let _ = writeln!(io::stderr(), "pirn-serve: {why}: one{}", peer.unwrap_or_default());
+    let _ = writeln!(
+        io::stderr(),
+        "pirn-serve: {why}: one{}",
+        peer.unwrap_or_default()
+    );
     Ok(Response::new(Status::REQUEST_TIMEOUT).text(why))
 }
 
