@@ -42,3 +42,42 @@ install_packages() {
         echo "note: not installed, since this is not root with apt-get; tests that need them are skipped: $*"
     fi
 }
+
+# Prints the mirror of Debian that this machine's apt uses.
+debian_mirror() {
+    local mirror
+    mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+        awk -v release="$(. /etc/os-release && echo "$VERSION_CODENAME")" '$1 == release { print $2; exit }')
+    [ -n "$mirror" ] || { echo "apt knows no mirror of this release" >&2; return 1; }
+    echo "$mirror"
+}
+
+# Runs apt-get, with all of its state below $1.
+apt_in() {
+    local folder=$1
+    shift
+    apt-get -qq -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- \
+        -o Dir::State="$folder/state" -o Dir::State::status="$folder/status" \
+        -o Dir::Cache="$folder/cache" -o APT::Sandbox::User=root \
+        -o APT::Update::Post-Invoke-Success::= "$@"
+}
+
+# unpack FOLDER RELEASE PACKAGE...: unpacks packages of $mirror into $work/FOLDER/root, unless that
+# has been done.
+unpack() {
+    local folder=$work/$1 release=$2
+    shift 2
+    [ ! -e "$folder/complete" ] || return 0
+    rm -rf "$folder"
+    mkdir -p "$folder"/{state/lists/partial,cache/archives/partial,root,debs}
+    : >"$folder/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" \
+        >"$folder/sources.list"
+    apt_in "$folder" update
+    (cd "$folder/debs" && apt_in "$folder" download "$@")
+    local package
+    for package in "$folder"/debs/*.deb; do
+        dpkg -x "$package" "$folder/root"
+    done
+    touch "$folder/complete"
+}

@@ -1,2 +1,2 @@
-//! Rules about the source of pirn, checked by the tests: its public API is that of the snapshot
-//! `crates/pirn/public-api.txt`, and its layers hold.
+//! Rules about the source of pirn, checked by the tests: the public API of each package is that of
+//! its snapshot, `public-api.txt`, and the layers hold.

@@ -1,4 +1,4 @@
-//! The public API of pirn is what `crates/pirn/public-api.txt` says, with all features on.
+//! The public API of each package is what its `public-api.txt` says, with all features on.
 //!
 //! A change to it is seen in review, as a change to that file, which this writes anew:
 //!
@@ -17,31 +17,50 @@ use std::{env, fs};
 /// Auto traits that are not stable: no part of the API.
 const UNSTABLE: [&str; 2] = ["core::marker::Freeze", "core::marker::UnsafeUnpin"];
 
+/// The packages whose API is a promise. The others are parts of `pirn`, or of the commands.
+const PACKAGES: [&str; 6] = [
+    "pirn",
+    "pirn-actor",
+    "pirn-dump",
+    "pirn-events",
+    "pirn-http",
+    "pirn-nats",
+];
+
 #[test]
-fn the_public_api_is_that_of_the_snapshot() {
-    let snapshot = repository().join("crates/pirn/public-api.txt");
-    // `pirn` re-exports what `pirn-observe` does not hide: here under the names of `pirn`, where
-    // the modules are already.
+fn the_public_apis_are_those_of_the_snapshots() {
+    let mut changes = String::new();
+    for package in PACKAGES {
+        let snapshot = repository().join(format!("crates/{package}/public-api.txt"));
+        let api = match package {
+            "pirn" => api_of_pirn(),
+            _ => public_api(&rustdoc_json(package)),
+        };
+        if env::var_os("PIRN_BLESS").is_some() {
+            fs::write(&snapshot, &api).unwrap();
+            continue;
+        }
+        let expected = fs::read_to_string(&snapshot).unwrap_or_default();
+        changes += &listed('-', &missing(&expected, &api));
+        changes += &listed('+', &missing(&api, &expected));
+    }
+    assert!(
+        changes.is_empty(),
+        "the public API has changed:\n{changes}if it is meant to, run `PIRN_BLESS=1 cargo test -p pirn-api` \
+         and tell of it in CHANGELOG.md",
+    );
+}
+
+/// The API of `pirn`, which re-exports what `pirn-observe` does not hide: here under the names of
+/// `pirn`, where the modules are already.
+fn api_of_pirn() -> String {
     let observed = public_api(&rustdoc_json("pirn-observe"));
     let observed = observed
         .lines()
         .filter(|line| !line.starts_with("pub mod "));
     let observed = observed.map(|line| format!("{line}\n"));
     let api = public_api(&rustdoc_json("pirn")) + &observed.collect::<String>();
-    let api = api.replace("pirn_observe::", "pirn::");
-    if env::var_os("PIRN_BLESS").is_some() {
-        fs::write(&snapshot, &api).unwrap();
-        return;
-    }
-    let expected = fs::read_to_string(&snapshot).unwrap_or_default();
-    let (gone, new) = (missing(&expected, &api), missing(&api, &expected));
-    assert!(
-        gone.is_empty() && new.is_empty(),
-        "the public API has changed:\n{}{}if it is meant to, run `PIRN_BLESS=1 cargo test -p pirn-api` and \
-         tell of it in CHANGELOG.md",
-        listed('-', &gone),
-        listed('+', &new),
-    );
+    api.replace("pirn_observe::", "pirn::")
 }
 
 /// The lines of `one` that `other` lacks.

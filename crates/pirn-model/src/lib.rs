@@ -1,7 +1,7 @@
 //! Checks of the lock-free protocols and pure data structures of `pirn`.
 //!
 //! This package has no code of its own, only tests. They compile files of `crates/pirn-rt/src`
-//! again, and two of `crates/pirn-actor/src`, by `#[path]`. The only part of the runtime that
+//! again, and three of `crates/pirn-actor/src`, by `#[path]`. The only part of the runtime that
 //! those files use is `crate::primitives`, the atomics. Each test target is a crate with its own
 //! `primitives`:
 //!

@@ -50,7 +50,7 @@
 //!
 //! # Platforms
 //!
-//! x86-64 Linux from 5.9 on with glibc from 2.31 on, dynamically linked. Other platforms get one
+//! x86-64 Linux from 5.9 on with glibc from 2.34 on, dynamically linked. Other platforms get one
 //! clear error: at compile time, or of the first spawn. Without FSGSBASE (in processors of Intel
 //! since Ivy Bridge, of AMD since Steamroller) a switch between threads makes a system call. Link
 //! the library into the executable: in a plug-in that is opened with `dlopen` its definitions do

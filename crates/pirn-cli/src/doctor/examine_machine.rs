@@ -8,7 +8,7 @@ const KERNEL: (u32, u32) = (5, 9);
 /// The first kernel with guard markers (`MADV_GUARD_INSTALL`).
 const KERNEL_WITH_MARKERS: (u32, u32) = (6, 13);
 /// The oldest supported GNU C library.
-const GLIBC: (u32, u32) = (2, 31);
+const GLIBC: (u32, u32) = (2, 34);
 /// The number of mappings left to the rest of the program, and the number that a stack takes.
 const OTHER_MAPPINGS: u64 = 4096;
 const MAPPINGS_PER_STACK: u64 = 2;
@@ -110,12 +110,12 @@ fn libc(machine: &Machine) -> Finding {
         Libc::Gnu(major, minor) => Finding::bad(
             SUBJECT,
             format!("glibc {major}.{minor}"),
-            "glibc 2.31 or later is needed",
+            "glibc 2.34 or later is needed",
         ),
         Libc::Unknown => Finding::warn(
             SUBJECT,
             "unknown",
-            "glibc 2.31 or later is needed; other C libraries will not do",
+            "glibc 2.34 or later is needed; other C libraries will not do",
         ),
     }
 }

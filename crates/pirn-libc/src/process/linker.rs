@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering:
 use libc::pthread_mutex_t;
 use pirn_rt::arch;
 use pirn_rt::glibc::linker::{find_bytes, redirect};
-use pirn_rt::glibc::symbols::{find, find_in_libc, find_in_libpthread, real};
+use pirn_rt::glibc::symbols::{find, find_in_libc, real};
 use pirn_rt::glibc::{objects, tls};
 use pirn_rt::sys;
 
@@ -68,8 +68,8 @@ pub fn install() -> Result<(), String> {
     // SAFETY: our functions do what libc's do. A lock taken by one may be released by the other.
     let redirected = unsafe {
         let (locks, unlocks) = (c"pthread_mutex_lock", c"pthread_mutex_unlock");
-        redirect(find_in_libpthread(locks)?, lock as *const c_void)?
-            && redirect(find_in_libpthread(unlocks)?, unlock as *const c_void)?
+        redirect(find_in_libc(locks)?, lock as *const c_void)?
+            && redirect(find_in_libc(unlocks)?, unlock as *const c_void)?
     };
     if !redirected {
         return Err("this dynamic linker does not lock by libc's functions".into());

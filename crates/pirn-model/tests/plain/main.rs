@@ -1,6 +1,16 @@
 //! The runtime's data structures and protocols on real atomics: unit tests, property tests
 //! against a simple reference, and stress by real threads.
 
+/// Messages of actors; its unit tests run here, too.
+#[path = "../../../pirn-actor/src/envelope.rs"]
+#[allow(dead_code)] // Actors use more of it than its tests do.
+mod envelope;
+mod error {
+    pub(crate) fn short_name<T: ?Sized>() -> &'static str {
+        let name = core::any::type_name::<T>();
+        name.rsplit("::").next().unwrap_or(name)
+    }
+}
 #[path = "../common/glibc.rs"]
 mod glibc;
 #[path = "../../../pirn-rt/src/sched/local_queue.rs"]

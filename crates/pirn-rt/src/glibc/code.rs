@@ -15,14 +15,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// The beginnings of the file names of the libraries in whose code no thread is preempted.
-const LIBRARIES: [&[u8]; 11] = [
+const LIBRARIES: [&[u8]; 6] = [
     b"libc.so",
-    b"libc-2.",
     b"ld-linux",
-    b"ld-2.",
-    b"libpthread",
-    b"librt",
-    b"libdl",
     b"libgcc_s",
     b"libnss_",
     b"libresolv",

@@ -23,7 +23,7 @@ fn find_static_info() -> Result<*mut c_void, String> {
 pub(super) fn static_info() -> Result<(usize, usize), String> {
     type StaticInfo = unsafe extern "C" fn(*mut usize, *mut usize);
     let (mut size, mut align) = (0, 0);
-    // SAFETY: the signature in glibc 2.31 and later on x86-64.
+    // SAFETY: the signature in glibc 2.34 and later on x86-64.
     unsafe {
         let f: StaticInfo = core::mem::transmute(find_static_info()?);
         f(&mut size, &mut align);

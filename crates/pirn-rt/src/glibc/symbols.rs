@@ -33,7 +33,7 @@ pub(super) fn look_up(name: &CStr) -> Result<*mut c_void, String> {
 fn found(name: &CStr, address: *mut c_void) -> Result<*mut c_void, String> {
     if address.is_null() {
         return Err(format!(
-            "this C library has no symbol `{}`: pirn needs glibc 2.31 or later, dynamically linked",
+            "this C library has no symbol `{}`: pirn needs glibc 2.34 or later, dynamically linked",
             name.to_string_lossy()
         ));
     }
@@ -42,27 +42,19 @@ fn found(name: &CStr, address: *mut c_void) -> Result<*mut c_void, String> {
 
 /// Returns a symbol of the C library itself, even if a preloaded library defines it, too.
 pub fn find_in_libc(name: &'static CStr) -> Result<*mut c_void, String> {
-    find_in(c"libc.so.6", name).map_or_else(|| look_up(name), Ok)
-}
-
-/// Returns a function for threads of the C library itself. Before glibc 2.34 these are in a library
-/// of their own.
-pub fn find_in_libpthread(name: &'static CStr) -> Result<*mut c_void, String> {
-    let found = find_in(c"libpthread.so.0", name).or_else(|| find_in(c"libc.so.6", name));
-    found.ok_or_else(|| format!("this C library has no `{}`", name.to_string_lossy()))
-}
-
-/// Returns a symbol of a loaded library, or of those that it needs.
-fn find_in(library: &CStr, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: valid C strings; the libraries in question are loaded, and stay so.
+    // SAFETY: valid C strings; the library is loaded, and stays so.
     let address = unsafe {
-        let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        let loaded = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+        let library = libc::dlopen(c"libc.so.6".as_ptr(), loaded);
         match library.is_null() {
             true => library,
             false => libc::dlsym(library, name.as_ptr()),
         }
     };
-    (!address.is_null()).then_some(address)
+    match address.is_null() {
+        true => look_up(name),
+        false => Ok(address),
+    }
 }
 
 /// Returns the offset of a field of a glibc structure, from its description for libthread_db: size

@@ -17,8 +17,7 @@ pub(crate) fn run_destructors() {
 /// The distance below the thread pointer of the word that leads to what `dlerror` would return;
 /// 0: not found.
 ///
-/// Since glibc 2.34 libc frees that memory at the end of a platform thread, in a function that is
-/// its own. Earlier versions free it by a thread-specific key.
+/// libc frees that memory at the end of a platform thread, in a function that is its own.
 static DLERROR_BELOW: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks for the word of `dlerror`.

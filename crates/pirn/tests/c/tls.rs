@@ -259,10 +259,10 @@ fn dlerror_is_per_virtual_thread() {
     });
 }
 
-/// Returns the bytes that `malloc` has handed out, modulo 4 GiB. (`mallinfo2` came with glibc 2.33.)
+/// Returns the bytes that `malloc` has handed out.
 fn allocated() -> usize {
     // SAFETY: no arguments.
-    unsafe { libc::mallinfo() }.uordblks.cast_unsigned() as usize
+    unsafe { libc::mallinfo2() }.uordblks
 }
 
 #[watched]

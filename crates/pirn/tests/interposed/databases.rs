@@ -23,8 +23,6 @@ struct Lookup {
 
 type HostResult = *mut *mut hostent;
 
-// `getaddrinfo_a` and its kind are in a library of their own before glibc 2.34.
-#[link(name = "anl")]
 unsafe extern "C" {
     fn gethostbyname(name: *const c_char) -> *mut hostent;
     fn gethostbyname2(name: *const c_char, family: c_int) -> *mut hostent;

@@ -122,7 +122,7 @@ fn kernels_and_libraries() {
         "C library",
         |m| m.libc = Libc::Gnu(2, 28),
         Bad,
-        &["2.28", "2.31"],
+        &["2.28", "2.34"],
     );
     check("C library", |m| m.libc = Libc::Unknown, Warn, &["glibc"]);
 }
