@@ -31,7 +31,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::threads::Virtual;
 
@@ -68,6 +69,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Prints the script by which a shell completes this command's arguments.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
     /// A page about a running process for a browser on this machine: history, groups, scopes,
     /// carriers, stacks.
     Console(pirn_console::ConsoleArgs),
@@ -81,6 +87,11 @@ enum Command {
     ///
     /// In the trace, carriers are processors and virtual threads are threads.
     Events(events::EventsArgs),
+    /// Writes the manual, a page for each command, to a folder.
+    Manual {
+        /// The folder, such as /usr/local/share/man/man1.
+        folder: PathBuf,
+    },
     /// Shows the metrics of a running process, in the text format of Prometheus.
     Metrics(metrics::MetricsArgs),
     /// Lists the running processes with virtual threads: this user's; root's are all.
@@ -161,6 +172,10 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             demo::run(load, out)
         }
         Command::Doctor { program, json } => doctor::run(program.as_deref(), json, out),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "pirn", out);
+            Ok(true)
+        }
         Command::Console(args) => pirn_console::run(&args, out).map(|()| true),
         Command::GdbScript => {
             out.write_all(pirn::GDB_SCRIPT.as_bytes())?;
@@ -168,6 +183,11 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
         }
         Command::Dump(args) => dump::run(&args, out).map(|()| true),
         Command::Events(args) => events::run(&args, out).map(|()| true),
+        Command::Manual { folder } => {
+            let cannot = |error| format!("cannot write to '{}': {error}", folder.display());
+            clap_mangen::generate_to(Cli::command(), &folder).map_err(cannot)?;
+            Ok(true)
+        }
         Command::Metrics(args) => metrics::run(&args, out).map(|()| true),
         Command::Ps => Ok(ps::run(out).map(|()| true)?),
         Command::Run(_) => unreachable!("it ends or replaces the process"),

@@ -293,6 +293,21 @@ fn help_names_the_commands() {
 }
 
 #[test]
+fn shells_complete_and_the_manual_has_a_page_for_each_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = pirn(&["completions", shell]);
+        assert_success(&output);
+        let script = stdout(&output);
+        assert!(script.contains("runtime-frames"), "{shell}: {script}");
+    }
+    let folder = shared::Folder::new("manual");
+    assert_success(&pirn(&["manual", folder.0.to_str().unwrap()]));
+    let page = fs::read_to_string(folder.path("pirn-dump.1")).unwrap();
+    assert!(page.contains(r"\-\-runtime\-frames"), "{page}");
+    assert_refused(&["manual", "/none"], 1, "pirn: cannot write to '/none'");
+}
+
+#[test]
 fn nothing_is_run_without_a_command() {
     let output = pirn(&[]);
     assert_eq!(output.status.code(), Some(2));
