@@ -1,19 +1,23 @@
 //! `pirn demo`: a thread-per-connection HTTP server and its users, first all on virtual threads,
 //! then the same code on platform threads.
+//!
+//! The server is another process, a `pirn demo server`: so either side may open as many files as
+//! there are users.
 
+use std::env;
 use std::error::Error;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pirn_http::{Bound, Listener, Running};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::limits::{self, Room};
 use crate::measure::{Sampler, Usage};
 use crate::report::{self, Outcome, count};
-use crate::server;
 use crate::threads::{Platform, Threads, Virtual};
 use crate::users::{Load, Users};
 
@@ -55,22 +59,23 @@ fn run_on<T: Threads>(
     if load.users == 0 {
         return Ok(None);
     }
-    let before = Usage::now()?;
     let listeners = load.users.div_ceil(limits::connections_per_address());
-    let (server, addresses) = start_server(threads, load.delay, listeners)?;
-    let users = Users::new(load, addresses);
+    let server = Server::start::<T>(load.delay, listeners)?;
+    let pid = server.process.id();
+    let before = Usage::with(pid)?;
+    let users = Users::new(load, server.addresses.clone());
     let progress = progress_bar(T::NAME);
-    let sampler = Sampler::start(update(progress.clone(), Arc::clone(&users), load))?;
+    let sampler = Sampler::start(pid, update(progress.clone(), Arc::clone(&users), load))?;
 
     let (handles, shortage) = users.gather(threads);
-    let gathered = Usage::now()?; // a short run may fall between two looks of the sampler
+    let gathered = Usage::with(pid)?; // a short run may fall between two looks of the sampler
     let memory = (T::NAME == Virtual::NAME).then(pirn::metrics::snapshot);
     users.go();
     let elapsed = users.join::<T>(handles);
 
     let peak = sampler.finish().max(gathered);
     progress.finish_and_clear();
-    if server.shutdown() > 0 {
+    if !server.end()? {
         users.tally().failed("a connection that does not end");
     }
     let all_started = shortage.is_none();
@@ -120,22 +125,61 @@ fn note_fewer(
     out.flush()
 }
 
-/// Starts a server. It has several listeners, each with its own loopback address: the client side
-/// of a connection takes a port number that is unique only per address and port of the server.
-fn start_server<T: Threads>(
-    threads: T,
-    delay: Duration,
-    listeners: usize,
-) -> io::Result<(Running, Vec<SocketAddr>)> {
-    let first = Ipv4Addr::LOCALHOST.to_bits();
-    let hosts = (first..).map(Ipv4Addr::from_bits).take(listeners);
-    let listeners = Result::<Vec<_>, _>::from_iter(hosts.map(|host| Listener::tcp((host, 0))))?;
-    let addresses = Vec::from_iter(listeners.iter().filter_map(Listener::local_addr));
-    let mut listeners = listeners.into_iter();
-    let first = listeners.next().ok_or(ErrorKind::InvalidInput)?;
-    let bound = server::new(threads, delay).listen(first);
-    let running = listeners.fold(bound, Bound::and).start()?;
-    Ok((running, addresses))
+/// The process of the server, which ends with this.
+struct Server {
+    process: Child,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Server {
+    /// Starts a server. It has several listeners, each with its own loopback address: the client
+    /// side of a connection takes a port number that is unique only per address and port of the
+    /// server.
+    fn start<T: Threads>(delay: Duration, listeners: usize) -> io::Result<Server> {
+        let first = Ipv4Addr::LOCALHOST.to_bits();
+        let hosts = (first..).map(Ipv4Addr::from_bits).take(listeners);
+        let mut command = Command::new(env::current_exe()?);
+        command
+            .args(["demo", "server", "--with-parent", "--delay-ms"])
+            .arg(delay.as_millis().to_string())
+            .args(T::OPTION)
+            .args(hosts.map(|host| format!("{host}:0")));
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut server = Server {
+            process,
+            addresses: Vec::new(),
+        };
+        let said = server.process.stdout.take().into_iter();
+        for line in said.flat_map(|said| BufReader::new(said).lines().take(listeners)) {
+            let line = line?;
+            let address = line
+                .rsplit('/')
+                .next()
+                .and_then(|address| address.parse::<SocketAddr>().ok());
+            server.addresses.extend(address);
+        }
+        match server.addresses.len() == listeners {
+            true => Ok(server),
+            false => Err(io::Error::other("the server has ended")),
+        }
+    }
+
+    /// Ends it. Returns whether all connections have ended.
+    fn end(mut self) -> io::Result<bool> {
+        kill_process(Pid::from_child(&self.process), Signal::TERM)?;
+        Ok(self.process.wait()?.success())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Failure: it has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// A line on stderr that is drawn only on a terminal.
@@ -163,6 +207,3 @@ fn update(bar: ProgressBar, users: Arc<Users>, load: Load) -> impl FnMut() + Sen
         bar.set_message(format!("{} of {} {what}", count(done), count(all)));
     }
 }
-
-#[cfg(test)]
-mod tests;

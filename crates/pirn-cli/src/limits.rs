@@ -23,9 +23,6 @@ pub struct Room {
 /// A user is two threads, one on each side.
 const THREADS_PER_USER: u64 = 2;
 
-/// A user is two sockets.
-const FILES_PER_USER: u64 = 2;
-
 /// Open files beside the users': standard streams, listeners, those of the runtime.
 const OTHER_FILES: u64 = 96;
 
@@ -79,9 +76,9 @@ pub fn for_platform() -> Vec<Room> {
     .collect()
 }
 
-/// Returns the number of open files of this many users.
+/// Returns the number of open files that this many users take on either side.
 pub fn open_files_for(users: usize) -> u64 {
-    (users as u64 * FILES_PER_USER + OTHER_FILES) * FREE_FILES / (FREE_FILES - 1) + 1
+    (users as u64 + OTHER_FILES) * FREE_FILES / (FREE_FILES - 1) + 1
 }
 
 /// Raises this process's limit of open files to `wanted`, or as near as possible: the soft limit up
@@ -128,10 +125,10 @@ fn parse_port_range(range: &str) -> Option<usize> {
 fn open_files() -> Option<Room> {
     let limit = getrlimit(Resource::Nofile).current?;
     Some(Room {
-        users: users((limit - limit / FREE_FILES).saturating_sub(OTHER_FILES) / FILES_PER_USER),
+        users: users((limit - limit / FREE_FILES).saturating_sub(OTHER_FILES)),
         reason: format!(
-            "the limit of open files is {limit}, a user takes {FILES_PER_USER}, one on each side, and \
-             an eighth stays free (ulimit -n, fs.nr_open)"
+            "the limit of open files is {limit}, a user takes one on each side, and an eighth stays \
+             free (ulimit -n, fs.nr_open)"
         ),
     })
 }
@@ -207,7 +204,7 @@ fn mappings() -> Option<Room> {
     let existing = fs::read_to_string("/proc/self/maps").ok()?.lines().count() as u64;
     let free = (limit - limit / 64).saturating_sub(existing);
     Some(Room {
-        users: users(free / (THREADS_PER_USER * MAPPINGS_PER_THREAD)),
+        users: users(free / MAPPINGS_PER_THREAD),
         reason: format!(
             "vm.max_map_count is {limit}, and a platform thread takes {MAPPINGS_PER_THREAD} mappings"
         ),

@@ -34,7 +34,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::threads::Virtual;
+use pirn_http::{Bound, Listener, SIGINT, SIGTERM, Server};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::threads::{Platform, Virtual};
 
 /// The longest delay that the command line accepts: an hour, in milliseconds.
 const MAX_DELAY_MS: u64 = 3_600_000;
@@ -110,14 +113,20 @@ enum OtherDemo {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
         threads: u32,
     },
-    /// Just the HTTP server, on virtual threads, until Ctrl-C.
+    /// Just the HTTP server, until Ctrl-C.
     Server {
         /// Where to listen, for example 127.0.0.1:8080 (port 0: any free port).
-        #[arg(value_name = "ADDR")]
-        address: String,
+        #[arg(value_name = "ADDR", required = true)]
+        addresses: Vec<String>,
         /// How long the handler waits before it answers, in milliseconds.
         #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
         delay_ms: u64,
+        /// Gives connections platform threads.
+        #[arg(long)]
+        platform_threads: bool,
+        /// Ends with the process that has started it.
+        #[arg(long, hide = true)]
+        with_parent: bool,
     },
 }
 
@@ -160,9 +169,25 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
             ..
         } => Ok(million::run(threads as usize, out)?),
         Command::Demo {
-            other: Some(OtherDemo::Server { address, delay_ms }),
+            other:
+                Some(OtherDemo::Server {
+                    addresses,
+                    delay_ms,
+                    platform_threads,
+                    with_parent,
+                }),
             ..
-        } => demo_server(&address, Duration::from_millis(delay_ms), out).map(|()| true),
+        } => {
+            if with_parent {
+                set_parent_process_death_signal(Some(Signal::TERM))?;
+            }
+            let delay = Duration::from_millis(delay_ms);
+            let server = match platform_threads {
+                true => server::new(Platform, delay),
+                false => server::new(Virtual, delay),
+            };
+            demo_server(server, &addresses, out)
+        }
         Command::Demo { load, other: None } => {
             let load = users::Load {
                 users: load.users as usize,
@@ -195,18 +220,27 @@ fn run(command: Command) -> Result<bool, Box<dyn Error>> {
     }
 }
 
-/// `pirn demo server`: serves on virtual threads until the process is ended.
-fn demo_server(address: &str, delay: Duration, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+/// `pirn demo server`: serves until SIGINT or SIGTERM. Returns whether all connections have ended.
+fn demo_server(
+    server: Server,
+    addresses: &[String],
+    out: &mut dyn Write,
+) -> Result<bool, Box<dyn Error>> {
     limits::raise_open_files(u64::MAX);
-    let bound = server::new(Virtual, delay)
-        .bind(address)
-        .map_err(|error| format!("cannot listen on '{address}': {error}"))?;
-    let address = bound.local_addr().ok_or("the listener has no address")?;
-    let running = bound.start()?;
-    writeln!(out, "listening on http://{address}")?;
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = Listener::tcp(address);
+        listeners.push(listener.map_err(|error| format!("cannot listen on '{address}': {error}"))?);
+    }
+    // They listen already: clients wait until it serves.
+    for address in listeners.iter().filter_map(Listener::local_addr) {
+        writeln!(out, "listening on http://{address}")?;
+    }
     out.flush()?;
-    running.join();
-    Ok(())
+    let mut listeners = listeners.into_iter();
+    let first = listeners.next().ok_or("there is no address to listen on")?;
+    let bound = listeners.fold(server.listen(first), Bound::and);
+    Ok(bound.serve_until([SIGINT, SIGTERM])? == 0)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The machine's resources that the process uses: resident memory and OS threads.
+//! The machine's resources that processes use: resident memory and OS threads.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The interval between two looks of a [`Sampler`].
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The values of `/proc/self/status` at one moment.
+/// The values of `/proc/PID/status` at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Resident memory in bytes (`VmRSS`).
@@ -26,9 +26,26 @@ impl Usage {
     /// # Errors
     /// If `/proc` is not mounted, or differs from that of Linux.
     pub fn now() -> io::Result<Self> {
-        let status = std::fs::read_to_string("/proc/self/status")?;
-        Self::parse(&status)
-            .ok_or_else(|| io::Error::other("/proc/self/status does not say VmRSS and Threads"))
+        Self::read("self")
+    }
+
+    /// Returns the usage of this process and another one together.
+    ///
+    /// # Errors
+    /// As for [`now`](Self::now), and if there is no other one.
+    pub fn with(other: u32) -> io::Result<Self> {
+        let (own, other) = (Self::now()?, Self::read(&other.to_string())?);
+        Ok(Usage {
+            resident: own.resident + other.resident,
+            page_tables: own.page_tables + other.page_tables,
+            threads: own.threads + other.threads,
+        })
+    }
+
+    fn read(process: &str) -> io::Result<Self> {
+        let path = format!("/proc/{process}/status");
+        let missing = || io::Error::other(format!("{path} does not say VmRSS and Threads"));
+        Self::parse(&std::fs::read_to_string(&path)?).ok_or_else(missing)
     }
 
     fn parse(status: &str) -> Option<Self> {
@@ -59,7 +76,7 @@ impl Usage {
     }
 }
 
-/// Watches the process from its own platform thread, and finds the highest usage.
+/// Watches both processes from a platform thread, and finds the highest usage.
 pub struct Sampler {
     stop: mpsc::Sender<()>,
     thread: JoinHandle<Usage>,
@@ -70,13 +87,13 @@ impl Sampler {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(mut on_tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
+    pub fn start(other: u32, mut on_tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let thread = Builder::new().name("sampler".into()).spawn(move || {
             let mut peak = Usage::default();
             loop {
                 // A look that fails is left out; the next may succeed.
-                peak = peak.max(Usage::now().unwrap_or_default());
+                peak = peak.max(Usage::with(other).unwrap_or_default());
                 on_tick();
                 if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
                     return peak;

@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use pirn_http::{Request, Server, Timeouts};
+use pirn_http::{Limits, Request, Server, Timeouts};
 
 use crate::threads::Threads;
 
@@ -25,6 +25,7 @@ pub fn new(threads: impl Threads, delay: Duration) -> Server {
             HELLO
         })
         .get("/health", |_: &mut Request| HELLO)
-        .timeouts(Timeouts::default().idle(IDLE));
+        .timeouts(Timeouts::default().idle(IDLE))
+        .limits(Limits::default().connections(u32::MAX as usize)); // `pirn demo` counts itself.
     threads.serve(server)
 }

@@ -10,6 +10,9 @@ pub trait Threads: Copy + Send + Sync + 'static {
     /// The name of the kind in reports.
     const NAME: &'static str;
 
+    /// The option of `pirn demo server` for them.
+    const OPTION: Option<&'static str>;
+
     /// A started thread that can be joined.
     type Handle;
 
@@ -32,6 +35,7 @@ pub struct Virtual;
 
 impl Threads for Virtual {
     const NAME: &'static str = "virtual threads";
+    const OPTION: Option<&'static str> = None;
     type Handle = pirn::thread::JoinHandle<()>;
 
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle> {
@@ -59,6 +63,7 @@ impl Platform {
 
 impl Threads for Platform {
     const NAME: &'static str = "platform threads";
+    const OPTION: Option<&'static str> = Some("--platform-threads");
     type Handle = thread::JoinHandle<()>;
 
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle> {

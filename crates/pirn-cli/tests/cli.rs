@@ -157,18 +157,18 @@ fn demo_scales_down_where_it_may_not_open_enough_files() {
         println!("skipped: root may raise every limit, and there is no setpriv to take that away");
         return;
     };
-    // An eighth stays free, 96 files are for other things, and a user takes 2.
+    // An eighth stays free, 96 files are for other things, and a user takes one.
     let output = shell(&format!(
-        "ulimit -n 224 && exec {unprivileged} {PIRN} demo --users 100 --delay-ms 1 --requests 2"
+        "ulimit -n 168 && exec {unprivileged} {PIRN} demo --users 100 --delay-ms 1 --requests 2"
     ));
     assert_success(&output);
     let said = stdout(&output);
     assert!(
-        said.contains("  50 instead of 100 users: the limit of open files is 224, "),
+        said.contains("  51 instead of 100 users: the limit of open files is 168, "),
         "{said}"
     );
-    assert_eq!(row(&said, "users"), ["50", "50"]);
-    assert_eq!(row(&said, "requests answered"), ["100", "100"]);
+    assert_eq!(row(&said, "users"), ["51", "51"]);
+    assert_eq!(row(&said, "requests answered"), ["102", "102"]);
     assert_eq!(stderr(&output), "", "the runtime has nothing to warn of");
 
     let output = shell(&format!(

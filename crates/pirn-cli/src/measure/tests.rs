@@ -18,19 +18,20 @@ fn status_is_parsed_by_whole_names() {
 }
 
 #[test]
-fn memory_and_threads_of_this_process_are_seen() {
-    let before = Usage::now().unwrap();
+fn memory_and_threads_of_both_processes_are_seen() {
+    let other = std::os::unix::process::parent_id();
+    let before = Usage::with(other).unwrap();
     let (ticked, ticks) = mpsc::channel();
     let (go_on, gone_on) = mpsc::channel::<()>();
     let sleeper = std::thread::spawn(move || gone_on.recv());
     let touched = std::hint::black_box(vec![1_u8; 64 << 20]);
-    let sampler = Sampler::start(move || ticked.send(()).unwrap_or(())).unwrap();
+    let sampler = Sampler::start(other, move || ticked.send(()).unwrap_or(())).unwrap();
     ticks.recv().unwrap();
     let peak = sampler.finish();
     assert!(peak.resident >= touched.len() as u64, "{peak:?}");
     assert!(
-        peak.threads >= 3,
-        "{peak:?}: this, the sleeper, the sampler"
+        peak.threads >= 4,
+        "{peak:?}: this, the sleeper, the sampler, and the other process's"
     );
     assert!(peak.page_tables > 0 && before.resident > 0);
     drop(go_on);

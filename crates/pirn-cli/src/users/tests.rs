@@ -23,6 +23,7 @@ impl Few {
 
 impl Threads for Few {
     const NAME: &'static str = "few threads";
+    const OPTION: Option<&'static str> = None;
     type Handle = thread::JoinHandle<()>;
 
     fn spawn(self, body: impl FnOnce() + Send + 'static) -> io::Result<Self::Handle> {
