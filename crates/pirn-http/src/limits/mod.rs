@@ -80,8 +80,9 @@ impl Limits {
         }
     }
 
-    /// The maximum number of connections. Others wait in the listener's queue; while they do, those
-    /// that have waited for a request for longer than a second are closed, the longest first.
+    /// The maximum number of connections. Others wait, all but one in the listener's queue; while
+    /// they do, those that have waited for a request for longer than a second are closed, the
+    /// longest first.
     ///
     /// By default they are three quarters of the descriptors that the process may have, so that
     /// handlers find some for files, and connections to others.
