@@ -172,7 +172,10 @@ impl Seats {
                 && look <= now
             {
                 taken.looks.pop_first();
-                let state = Arc::clone(&taken.seats[&number]);
+                // A connection that has left HTTP may outlive its seat: its waits have no limit then.
+                let Some(state) = taken.seats.get(&number).cloned() else {
+                    continue;
+                };
                 state.look.store(NEVER, SeqCst);
                 match state.due() {
                     0 | EXPIRED => {}
@@ -215,6 +218,11 @@ mod tests {
         seats.leave(&state);
         assert!(locked(seats.shard(7)).looks.is_empty());
         assert_eq!(seats.all().count(), 0);
+        // A connection that has left HTTP goes on without a seat.
+        state.absorb();
+        set(30);
+        seats.expire_late(40);
+        assert!(!state.has_expired());
     }
 
     #[test]
