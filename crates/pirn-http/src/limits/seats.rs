@@ -172,7 +172,7 @@ impl Seats {
                 && look <= now
             {
                 taken.looks.pop_first();
-                // A connection that has left HTTP may outlive its seat: its waits have no limit then.
+                // A connection that has left HTTP may outlive its seat. Nothing limits it then.
                 let Some(state) = taken.seats.get(&number).cloned() else {
                     continue;
                 };
