@@ -240,6 +240,7 @@ pub(crate) fn at_most(buffer: &mut [u8], most: u64) -> &mut [u8] {
 }
 
 /// Calls `call` until no signal's handler has interrupted it.
+#[inline]
 pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

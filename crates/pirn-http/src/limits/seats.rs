@@ -51,12 +51,13 @@ pub(crate) struct State {
 impl State {
     /// Sets what is limited. Returns whether the watch must be [told](Seats::look_by), as it would
     /// look too late.
+    #[inline]
     pub(super) fn set(&self, due: u64) -> bool {
         // SeqCst: see the module's documentation. An expired seat stays expired.
         if self.due.swap(due, SeqCst) == EXPIRED {
             self.due.store(EXPIRED, Relaxed); // Relaxed: the watch has done with it.
         }
-        due != 0 && due >> 2 < FOREVER && due >> 2 < self.look.load(SeqCst)
+        due != 0 && due >> 2 < self.look.load(SeqCst) && due >> 2 < FOREVER
     }
 
     /// Sets that nothing is limited, be the seat expired or not.

@@ -157,6 +157,7 @@ impl Seat {
     }
 
     /// Notes that a handler begins.
+    #[inline]
     pub(crate) fn begin_handler(&self) {
         self.begin_body();
         self.upload_due.set(0);
@@ -322,13 +323,19 @@ impl Watch {
         self.now() + ticks(duration) + 1
     }
 
+    #[inline]
     fn set(&self, state: &State, due: u64) {
         if state.set(due) {
-            // A due that lies far ahead is moved by the next request: a look at the shortest limit
-            // comes early enough for whatever is set until then.
-            let soon = self.tick_after(self.timeouts.shortest());
-            self.seats.look_by(state, soon.min(due >> 2));
+            self.look_by(state, due >> 2);
         }
+    }
+
+    #[cold]
+    fn look_by(&self, state: &State, tick: u64) {
+        // A due that lies far ahead is moved by the next request: a look at the shortest limit
+        // comes early enough for whatever is set until then.
+        let soon = self.tick_after(self.timeouts.shortest());
+        self.seats.look_by(state, soon.min(tick));
     }
 
     /// Returns a seat for a new connection, which counts as one until it is dropped; `None` if
