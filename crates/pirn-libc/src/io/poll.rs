@@ -303,17 +303,14 @@ unsafe fn epoll_any(
         pirn_rt::reactor::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = sys::timespec(0);
-    let Some(thread) = virtual_thread() else {
-        let time = timeout.map(|nanos| nanos.map(sys::timespec));
-        return ask(match &time {
-            Ok(Some(time)) => time,
-            Ok(None) => core::ptr::null(),
-            Err(address) => *address,
-        });
-    };
+    // Here, not by the kernel, which may be one without `epoll_pwait2`.
     let timeout = match timeout {
         Ok(nanos) => nanos,
         Err(address) => sys::fetch_timeout(address)?,
+    };
+    let Some(thread) = virtual_thread() else {
+        let time = timeout.map(sys::timespec);
+        return ask(time.as_ref().map_or(ptr::null(), ptr::from_ref));
     };
     let wait = |timeout| {
         // SAFETY: the caller's contract.

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
@@ -104,12 +104,40 @@ fn foreign_event_loops_work_without_epoll_pwait2() {
     });
 }
 
+/// As before Linux 5.11: what reads the time in the kernel's place must not trust the pointer.
+#[watched]
+fn a_bad_time_of_epoll_pwait2_is_an_error_without_the_call() {
+    const BAD: libc::timespec = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000_000,
+    };
+    child::isolated(&[], || {
+        forbid(&[libc::SYS_epoll_pwait2]);
+        let fails = || {
+            let epoll = crate::common::sys::own(unsafe_epoll_create()).unwrap();
+            let error = |time: *const libc::timespec| {
+                let (number, fd) = (libc::SYS_epoll_pwait2, epoll.as_raw_fd());
+                let mut event = libc::epoll_event { events: 0, u64: 0 };
+                // SAFETY: room for one event; the time is checked.
+                let result = unsafe { libc::syscall(number, fd, &raw mut event, 1, time, 0, 8) };
+                assert_eq!(result, -1);
+                std::io::Error::last_os_error().raw_os_error()
+            };
+            let nowhere = std::ptr::without_provenance(16);
+            assert_eq!(error(nowhere), Some(libc::EFAULT));
+            assert_eq!(error(&BAD), Some(libc::EINVAL));
+        };
+        fails();
+        on_virtual(fails);
+    });
+}
+
 fn unsafe_epoll_create() -> RawFd {
     // SAFETY: no pointers.
     unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }
 }
 
-fn epoll_wait_in_vain(epoll: &impl std::os::fd::AsRawFd) {
+fn epoll_wait_in_vain(epoll: &impl AsRawFd) {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     // SAFETY: room for one event.
     let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), &mut event, 1, 5) };
