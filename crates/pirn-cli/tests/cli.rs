@@ -4,7 +4,7 @@ mod shared;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 
@@ -209,6 +209,31 @@ fn the_demos_server_answers_outside_clients() {
         "x".repeat(20_000)
     ));
     assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
+}
+
+#[test]
+fn the_demos_server_has_several_addresses_and_ends_when_it_is_told_to() {
+    let mut command = Command::new(PIRN);
+    let arguments = [
+        "demo",
+        "server",
+        "--platform-threads",
+        "127.0.0.1:0",
+        "127.0.0.2:0",
+    ];
+    let (mut running, last) = shared::Running::start(command.args(arguments), "127.0.0.2:");
+    let address = last.rsplit('/').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\nHello, World!"), "{answer}");
+    running.signal("-TERM");
+    assert_eq!(running.process.wait().unwrap().code(), Some(0));
 }
 
 #[test]

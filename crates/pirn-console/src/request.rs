@@ -47,7 +47,7 @@ impl Asked {
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Returns that of a request.
+    /// Returns the query of a request.
     pub fn of(request: &Request) -> Query {
         Query(request.query().collect())
     }

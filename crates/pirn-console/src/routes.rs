@@ -1,4 +1,4 @@
-//! What is behind each path.
+//! The answer to each path.
 
 use std::io;
 

@@ -224,6 +224,8 @@ fn others_get_nothing() {
         status(&with(&format!("Origin: http://{address}\r\n"))),
         "200"
     );
+    let twice = format!("Origin: http://{address}\r\n").repeat(2);
+    assert_eq!(status(&with(&twice)), "400");
     for headers in [
         "Origin: http://evil.example\r\n",
         "Origin: null\r\n",

@@ -9,9 +9,8 @@ pub use pirn_testing::{Folder, Running, Server, watch};
 /// The command, which is also a program with virtual threads: `pirn demo server`.
 pub const PIRN: &str = env!("CARGO_BIN_EXE_pirn");
 
-/// Returns how many threads `pirn demo server` has beside those of its connections: one notices
-/// clients that hang up, one looks after time limits, every 100 ms, and one per 8 processors
-/// accepts.
+/// Returns the number of `pirn demo server`'s own threads. One notices clients that hang up, one
+/// looks after time limits every 100 ms, and one per 8 processors accepts connections.
 pub fn own() -> usize {
     2 + std::thread::available_parallelism()
         .unwrap()

@@ -130,7 +130,7 @@ impl Seats {
     /// Takes a seat in the shard of this number.
     pub(super) fn take(&self, shard: u64) -> Arc<State> {
         let mut taken = locked(self.shard(shard));
-        taken.count += 1; // So there is none with the number 0.
+        taken.count += 1; // First: no seat has the number 0.
         let state = Arc::new(State {
             number: taken.count * SHARDS + shard % SHARDS,
             due: AtomicU64::new(0),

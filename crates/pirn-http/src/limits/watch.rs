@@ -350,9 +350,8 @@ impl Watch {
         Some(self.take_seat(shard, false))
     }
 
-    /// Returns a seat for a new stream of a connection, or for the answer to a request, if another
-    /// thread than the handler's sends it. `number` is that of the connection's seat, or of another
-    /// one of its streams.
+    /// Returns a seat for a new stream of a connection, or for a thread that sends an answer in the
+    /// handler's place. `number` is the number of any seat of the same connection.
     pub(crate) fn stream_seat(self: &Arc<Self>, number: u64) -> Seat {
         self.take_seat(number, true)
     }

@@ -68,14 +68,14 @@ impl Bound {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = processors.div_ceil(PROCESSORS_PER_ACCEPTOR);
         for listener in self.listeners {
-            let entrance = Arc::new(Entrance {
+            let listener = Arc::new(SharedListener {
                 queue: listener.queue()?,
                 listener,
                 acceptors: AtomicUsize::new(threads),
             });
             for _ in 0..threads {
-                let (shared, entrance) = (Arc::clone(&self.shared), Arc::clone(&entrance));
-                let accept = move || entrance.accept_all(&shared);
+                let (shared, listener) = (Arc::clone(&self.shared), Arc::clone(&listener));
+                let accept = move || listener.accept_all(&shared);
                 acceptors.push(spawn("http-accept", accept)?);
             }
         }
@@ -203,19 +203,18 @@ const PROCESSORS_PER_ACCEPTOR: usize = 8;
 /// How long an acceptor waits for room before it looks again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where clients come in: a listener, and the threads that accept there. The kernel lets any number
-/// of threads accept from one socket.
+/// A listener whose clients several threads accept, as the kernel allows on one socket.
 ///
 /// Rejected: a socket per thread (`SO_REUSEPORT`). A second server on the same port would start
 /// without an error, and clients in the queue of a socket that is closed would be reset.
-struct Entrance {
+struct SharedListener {
     listener: Listener,
     queue: Queue,
     /// The number of threads that accept.
     acceptors: AtomicUsize,
 }
 
-impl Entrance {
+impl SharedListener {
     /// Accepts connections until the server is shut down. Each gets a thread.
     fn accept_all(&self, shared: &Arc<Shared>) {
         while !shared.is_stopping() {

@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub names: Names,
     /// A number for each group, which the same group has in later snapshots.
     pub keys: Vec<u64>,
-    /// What was asked for.
+    /// The threads that the process was asked for.
     pub want: Want,
     /// When it was complete.
     pub taken: Instant,

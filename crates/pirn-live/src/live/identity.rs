@@ -22,7 +22,7 @@ impl Identity {
     /// Reads what the kernel says about the process with this number.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no process has this number.
     pub fn read(pid: u32) -> Result<Identity, Failure> {
         let stat = Stat::read(pid).ok_or(Failure::NoProcess(pid))?;
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();

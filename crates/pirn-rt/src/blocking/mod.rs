@@ -44,7 +44,7 @@ pub enum Nap {
     /// At its deadline.
     Over,
     Interrupted,
-    /// What was pending for the thread has been run.
+    /// By a request for a safe point, which the thread has answered.
     Signalled(Ran),
 }
 

@@ -28,7 +28,7 @@ pub struct Stuck {
     reporter: Sleeper,
 }
 
-/// What is known about one processor. An *episode* is the time for which one thread keeps it stuck.
+/// The record of one processor. An *episode* is the time for which one thread keeps it stuck.
 #[derive(Default)]
 struct Record {
     /// For how long it has lasted; 0: the processor is not stuck.

@@ -175,7 +175,7 @@ impl WaitWord {
             debug_assert!(seen & WAIT >= DECIDED, "a thread waits twice");
             let next = if refused {
                 if seen & SAFE_POINT != 0 {
-                    // What is pending is read after `take_request`.
+                    // The caller reads the request by `take_request`.
                     return Err(Refused::SafePoint);
                 }
                 seen & !interruptible.delivered()

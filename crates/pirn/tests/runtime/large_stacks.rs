@@ -107,7 +107,7 @@ fn the_first_threads_have_large_stacks_and_the_others_small_ones() {
             handle.thread().unpark();
             handle.join().unwrap();
         }
-        // The small ones wait for the next crowd, but for those in the processors' caches.
+        // The next crowd gets no small stacks, but for some from the processors' caches.
         let (_handles, sizes) = start_parked(FEW / 2);
         let small = count(&sizes, SMALL);
         assert!(small <= 64 * carriers(), "{small}");
