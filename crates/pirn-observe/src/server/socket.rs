@@ -41,6 +41,9 @@ pub(super) struct Socket {
     user: u32,
 }
 
+/// The extension of the file of a socket that does not listen yet.
+const UNREADY: &str = "new";
+
 /// The path of the socket that the exit of the process removes, and the process that made it.
 static AT_EXIT: Lock<Option<(u32, CString)>> = Lock::new(None);
 
@@ -80,33 +83,32 @@ fn open_in(candidate: &Candidate, name: &str, user: u32) -> Result<Option<Socket
     let folder = open_folder(candidate, user)?;
     remove_stale(&folder, name);
     let path = inside(&folder, name);
-    for _ in 0..3 {
-        match listen(&path) {
-            Ok((listener, inode)) => {
-                remove_at_exit(&candidate.path().join(name));
-                return Ok(Some(Socket {
-                    listener,
-                    folder,
-                    name: name.to_owned(),
-                    inode,
-                    user,
-                }));
-            }
-            Err(error) if error.kind() != ErrorKind::AddrInUse => return Err(error.to_string()),
-            Err(_) if is_bound(&path) => return Ok(None),
-            Err(_) => drop(fs::remove_file(&path)), // Of the program before an `exec`.
-        }
+    if is_bound(&path) {
+        return Ok(None);
     }
-    Err("another process takes the name again and again".into())
+    let (listener, inode) = listen(&path).map_err(|error| error.to_string())?;
+    remove_at_exit(&candidate.path().join(name));
+    Ok(Some(Socket {
+        listener,
+        folder,
+        name: name.to_owned(),
+        inode,
+        user,
+    }))
 }
 
-/// Makes a socket that listens at this path, and returns the number of its file.
+/// Makes a socket that listens at this path, and returns the number of its file. The file gets its
+/// name last, in the place of the file of the program before an `exec`: a client that finds it is
+/// neither refused, as between `bind` and `listen`, nor let in by other permissions.
 fn listen(path: &Path) -> io::Result<(UnixListener, u64)> {
-    let listener = UnixListener::bind(path)?;
+    let unready = path.with_extension(UNREADY);
+    let _ = fs::remove_file(&unready);
+    let listener = UnixListener::bind(&unready)?;
     listener.set_nonblocking(true)?;
-    // Until then the folder keeps other users out.
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    Ok((listener, fs::symlink_metadata(path)?.ino()))
+    fs::set_permissions(&unready, Permissions::from_mode(0o600))?;
+    let inode = fs::symlink_metadata(&unready)?.ino();
+    fs::rename(&unready, path)?;
+    Ok((listener, inode))
 }
 
 impl Socket {
@@ -228,7 +230,11 @@ fn remove_stale(folder: &File, own: &str) {
 
 /// Returns the process that a socket's name tells of, and when it began.
 fn process_of(name: &str) -> Option<(u32, u64)> {
-    let (pid, start) = name.strip_suffix(".sock")?.split_once('-')?;
+    let (process, extension) = name.split_once('.')?;
+    let (pid, start) = process.split_once('-')?;
+    if !["sock", UNREADY].contains(&extension) {
+        return None;
+    }
     Some((pid.parse().ok()?, start.parse().ok()?))
 }
 
@@ -264,9 +270,35 @@ mod tests {
     #[test]
     fn a_socket_is_named_after_its_process() {
         assert_eq!(process_of("12-3456.sock"), Some((12, 3456)));
-        for other in ["12.sock", "x-1.sock", "12-3456", "-1-2.sock", ".."] {
+        assert_eq!(process_of("12-3456.new"), Some((12, 3456)));
+        for other in ["12.sock", "x-1.sock", "12-3456", "1-2.s", "-1-2.sock", ".."] {
             assert_eq!(process_of(other), None, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_socket_that_is_found_listens_and_is_private() {
+        let path = std::env::temp_dir().join(format!("pirn-found-{}.sock", process::id()));
+        let finished = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let found = scope.spawn(|| {
+                while !finished.load(Relaxed) {
+                    match std::os::unix::net::UnixStream::connect(&path) {
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        connected => drop(connected.unwrap()),
+                    }
+                    if let Ok(file) = fs::metadata(&path) {
+                        assert_eq!(file.mode() & 0o777, 0o600);
+                    }
+                }
+            });
+            // All stay open: a client that has found the file may not have connected yet.
+            let all: Vec<_> = (0..500).map(|_| listen(&path).unwrap()).collect();
+            finished.store(true, Relaxed);
+            found.join().unwrap();
+            drop(all);
+        });
+        fs::remove_file(path).unwrap();
     }
 
     #[test]
