@@ -7,7 +7,7 @@
 //! how many the device has sent, and their mean. A device that is too hot is told to all at once.
 
 use pirn::thread;
-use pirn_actor::{self as actor, Address, Context, Handle, Ref};
+use pirn_actor::{self as actor, Address, Context, Handler, Ref};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Device {
 
 struct Reading(f64);
 
-impl Handle<Reading> for Device {
+impl Handler<Reading> for Device {
     /// The number of readings, and their mean.
     type Reply = (u64, f64);
 

@@ -48,7 +48,8 @@ impl fmt::Display for Refusal {
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Refusal};
+/// use pirn_actor as actor;
+/// use pirn_actor::error::Refusal;
 ///
 /// let log = actor::consumer(|line: String| println!("{line}"));
 /// log.stop();
@@ -66,11 +67,12 @@ pub struct SendError<M> {
 
 impl<M> SendError<M> {
     /// Makes an error for a message that the actor with this name did not take. What implements
-    /// [`Tell`](crate::Tell) needs it.
+    /// [`Tell`](crate::address::Tell) needs it.
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Refusal, SendError};
+    /// use pirn_actor::SendError;
+    /// use pirn_actor::error::Refusal;
     ///
     /// let error = SendError::new(5, "account-7", Refusal::Full);
     /// assert_eq!(error.to_string(), "i32 not sent to account-7: the mailbox is full");
@@ -96,11 +98,6 @@ impl<M> SendError<M> {
     /// Returns true if the mailbox was full, so that another attempt may succeed.
     pub fn is_full(&self) -> bool {
         self.refusal == Refusal::Full
-    }
-
-    /// Gives the error another message, made of this one.
-    pub(crate) fn map<N>(self, f: impl FnOnce(M) -> N) -> SendError<N> {
-        SendError::new(f(self.message), self.actor, self.refusal)
     }
 
     /// Returns the error that an ask ends with if its request was refused.
@@ -134,7 +131,7 @@ pub enum AskError {
     /// The actor has ended, or ended before it came to the request, or dropped it unanswered.
     Gone,
     /// The handler of this request panicked, or refused to answer
-    /// ([`ReplyTo::fail`](crate::ReplyTo::fail)).
+    /// ([`ReplyTo::fail`](crate::reply::ReplyTo::fail)).
     Failed(Failure),
     /// The deadline passed.
     TimedOut,

@@ -1,5 +1,6 @@
 //! Who an actor is, and who the running thread works for.
 
+use crate::life::Actor;
 use crate::time::Limit;
 use core::cell::Cell;
 use core::fmt;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 /// The identity of an actor: a number that no other actor of the process has, and perhaps a name.
 #[derive(Clone)]
-pub(crate) struct Identity {
+pub struct Identity {
     number: u64,
     /// One word: there may be a million actors, and most have no name.
     name: Option<Arc<Arc<str>>>,
@@ -105,40 +106,26 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What a thread works for.
-pub(crate) trait Works {
-    fn identity(&self) -> &Identity;
-
-    /// The thread is about to wait, perhaps for a thread that waits for this.
-    fn about_to_wait(&self) {}
-}
-
-impl Works for Identity {
-    fn identity(&self) -> &Identity {
-        self
-    }
-}
-
 thread_local! {
     // A pointer, because a value with a destructor would be registered, by allocation and under a
     // lock of libc, on each new thread.
-    static WORKS_FOR: Cell<Option<*const dyn Works>> = const { Cell::new(None) };
+    static WORKS_FOR: Cell<Option<*const dyn Actor>> = const { Cell::new(None) };
 }
 
 /// Calls `f` while the running thread works for an actor. Dumps show the actor's name.
-pub(crate) fn while_working_for<R>(works: &dyn Works, f: impl FnOnce() -> R) -> R {
+pub(crate) fn while_working_for<R>(works: &(dyn Actor + '_), f: impl FnOnce() -> R) -> R {
     /// Sets what was before, also after a panic.
-    struct Before(Option<*const dyn Works>);
+    struct Before(Option<*const dyn Actor>);
     impl Drop for Before {
         fn drop(&mut self) {
             WORKS_FOR.set(self.0);
         }
     }
     let identity = works.identity();
-    let works: *const (dyn Works + '_) = works;
+    let works: *const (dyn Actor + '_) = works;
     // SAFETY: only the lifetime is another one. Who uses the pointer does so while `works` is
     // borrowed: see `current`.
-    let works: *const (dyn Works + 'static) = unsafe { core::mem::transmute(works) };
+    let works: *const (dyn Actor + 'static) = unsafe { core::mem::transmute(works) };
     let _before = Before(WORKS_FOR.replace(Some(works)));
     identity.while_shown(f)
 }
@@ -150,7 +137,7 @@ pub(crate) fn while_handling<M, R>(handler: impl FnOnce() -> R) -> R {
 }
 
 /// Calls `f` with what the running thread works for.
-fn current<R>(f: impl FnOnce(&dyn Works) -> R) -> Option<R> {
+fn current<R>(f: impl FnOnce(&dyn Actor) -> R) -> Option<R> {
     // SAFETY: it is of a call of `while_working_for` on this thread, which is not over: it sets
     // what was before when it ends. So what it points to is borrowed now, and until `f` returns.
     WORKS_FOR.get().map(|works| f(unsafe { &*works }))

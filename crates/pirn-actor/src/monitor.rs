@@ -1,7 +1,8 @@
 //! Hearing of an actor's end.
 
-use crate::actor::{Ending, Mortal, Watching};
+use crate::ending::{Ending, Watching};
 use crate::error::Exit;
+use crate::life::Actor;
 use crate::poison::locked;
 use crate::time::Limit;
 use core::fmt;
@@ -34,11 +35,11 @@ struct Watched {
 }
 
 impl Monitor {
-    pub(crate) fn of(watched: Arc<dyn Mortal>) -> Monitor {
+    pub(crate) fn of(watched: &Arc<dyn Actor>) -> Monitor {
         let (tell, monitor) = Monitor::new();
         let watcher = Box::new(move |exit: &Exit| tell(exit.clone()));
         Monitor {
-            _watching: Some(Watching::begin(&watched, watcher)),
+            _watching: Some(Watching::begin(watched, watcher)),
             ..monitor
         }
     }
@@ -131,14 +132,13 @@ impl fmt::Debug for Monitor {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn a_monitor_that_is_dropped_early_leaves_nothing_behind() {
         let actor = crate::spawn(());
         let monitors: Vec<_> = (0..1000).map(|_| actor.monitor()).collect();
-        assert_eq!(Mortal::ending(&**actor.cell()).watchers(), 1000);
+        assert_eq!(actor.life().ending.watchers(), 1000);
         drop(monitors);
-        assert_eq!(Mortal::ending(&**actor.cell()).watchers(), 0);
+        assert_eq!(actor.life().ending.watchers(), 0);
     }
 }

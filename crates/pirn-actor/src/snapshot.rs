@@ -2,32 +2,15 @@
 
 use crate::edges;
 use crate::identity::{ByNumber, Identity};
+use crate::life::{Actor, Load};
 use crate::poison::locked;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// The number of tables: several, so that carriers that make actors do not contend.
 const SHARDS: usize = 16;
 
-/// What there is to do for an actor.
-pub(crate) struct Load {
-    /// The number of messages that it has begun.
-    pub(crate) begun: u64,
-    /// The number of messages in its mailbox.
-    pub(crate) waiting: usize,
-    /// The number of senders that wait for room.
-    pub(crate) senders: usize,
-}
-
-/// An actor, as a snapshot sees it.
-pub(crate) trait Seen: Send + Sync {
-    fn identity(&self) -> &Identity;
-    /// The type of its state.
-    fn kind(&self) -> &'static str;
-    fn load(&self) -> Load;
-}
-
 /// Three words for each actor: there may be millions.
-type Table = ByNumber<Weak<dyn Seen>>;
+type Table = ByNumber<Weak<dyn Actor>>;
 
 #[repr(align(64))]
 struct Shard(Mutex<Option<Table>>);
@@ -39,7 +22,7 @@ fn shard(identity: &Identity) -> &'static Mutex<Option<Table>> {
 }
 
 /// Enters an actor.
-pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Seen>) {
+pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Actor>) {
     let mut table = locked(shard(identity));
     table
         .get_or_insert_default()
@@ -73,7 +56,7 @@ pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> boo
     true
 }
 
-/// What [`snapshot`] knows of an actor.
+/// What [`take`] knows of an actor.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ActorInfo {
@@ -100,10 +83,10 @@ pub struct ActorInfo {
 ///
 /// let log = actor::Builder::new().name("log").consumer(|line: String| println!("{line}"));
 /// log.send("hello".to_string()).unwrap();
-/// let actors = actor::snapshot();
+/// let actors = actor::snapshot::take();
 /// assert!(actors.iter().any(|actor| &*actor.name == "log"));
 /// ```
-pub fn snapshot() -> Vec<ActorInfo> {
+pub fn take() -> Vec<ActorInfo> {
     let mut actors = Vec::new();
     for shard in &ACTORS {
         let table = locked(&shard.0);

@@ -5,12 +5,15 @@ mod common;
 
 use common::{Gate, until, watched};
 use pirn::thread::Panic;
+use pirn_actor::pool::Pool;
+use pirn_actor::process::Inbox;
+use pirn_actor::registry::Registry;
+use pirn_actor::supervisor::Supervisor;
+use pirn_actor::topic::Topic;
 use pirn_actor::{
-    self as actor, AskError, Builder, Context, Exit, Function, Graph, Handle, Inbox, Pool,
-    Prefetch, Ref, Registry, Restarts, StepError, Supervisor, Topic,
+    self as actor, AskError, Builder, Context, Exit, Function, Handler, Ref, Restarts,
 };
 use std::fmt::Debug;
-use std::io;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -56,7 +59,7 @@ fn has_failed(exit: &Exit) -> bool {
 
 struct Careful;
 
-impl Handle<u32> for Careful {
+impl Handler<u32> for Careful {
     type Reply = u32;
     fn handle(&mut self, n: u32, _: &Context<Careful>) -> u32 {
         even(n)
@@ -188,12 +191,9 @@ fn a_worker_of_a_pool_is_restarted() {
 
 #[watched]
 fn actors_without_a_mailbox_answer() {
-    let each = actor::each(even);
+    let each = actor::flow::each(even);
     assert!(is_failed(each.ask(1)));
     assert_eq!(each.ask(2), Ok(2));
-    let inline = actor::inline(even);
-    assert!(is_failed(inline.ask(1)));
-    assert!(has_failed(&inline.join()));
 }
 
 #[watched]
@@ -202,37 +202,13 @@ fn stages_and_batches_answer() {
     assert!(is_failed(line.ask(1)));
     let line = actor::function(even).then(actor::function(|n: u32| n));
     assert!(is_failed(line.ask(1)));
-    let batch = actor::batch(1, Duration::from_secs(3600), |ns: Vec<u32>| even(ns[0]));
+    let batch = actor::flow::batch(1, Duration::from_secs(3600), |ns: Vec<u32>| even(ns[0]));
     assert!(is_failed(batch.ask(1)));
     assert!(has_failed(&batch.join()));
 }
 
 #[watched]
-fn a_generator_passes_the_panic_on() {
-    let mut numbers = actor::generate(8, |_: &mut actor::Out<u32>| -> io::Result<()> { burst() });
-    let panic = Panic::catch(|| numbers.next()).unwrap_err();
-    assert!(is_bomb(panic));
-    assert!(numbers.next().is_none());
-}
-
-#[watched]
-fn a_supply_fails() {
-    let none = Prefetch::below(1).start(|| -> Result<[u32; 1], io::Error> { burst() });
-    assert!(is_failed(none.take()));
-}
-
-#[watched]
-fn a_step_and_a_transaction_fail() {
-    let graph = Graph::template()
-        .step("even", |n: &mut u32| {
-            *n = even(*n);
-            Ok::<_, io::Error>(())
-        })
-        .build()
-        .unwrap();
-    let stepped = graph.run("even", &mut 1);
-    assert!(matches!(stepped, Err(StepError::Panicked { .. })));
-
+fn a_transaction_fails() {
     let number = actor::spawn(7);
     let outcome = number.transaction(|n| -> Result<(), ()> {
         *n = 8;
@@ -252,21 +228,17 @@ fn timers_go_on() {
         }
     }
     let silent = actor::consumer(|_: Single| ());
-    let timer = actor::every(&silent, Duration::from_millis(1), Single);
+    let timer = actor::time::every(&silent, Duration::from_millis(1), Single);
     until(|| timer.is_over());
     let (tell, told) = mpsc::channel();
     let ticks = actor::consumer(move |n: u32| tell.send(n).unwrap());
-    let _timer = actor::send_after(&ticks, Duration::from_millis(1), 7);
+    let _timer = actor::time::send_after(&ticks, Duration::from_millis(1), 7);
     assert_eq!(told.recv(), Ok(7));
 }
 
 #[watched]
 fn subscribers_do_not_concern_each_other() {
-    for topic in [
-        Topic::inline(),
-        Topic::per_subscriber(),
-        Topic::per_message(),
-    ] {
+    for topic in [Topic::new(), Topic::per_subscriber()] {
         let (tell, told) = mpsc::channel();
         let _first = topic.subscribe_with(|_: u32| burst());
         let _second = topic.subscribe_with(move |n| tell.send(n).unwrap());

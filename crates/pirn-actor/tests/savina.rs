@@ -5,7 +5,8 @@
 mod common;
 
 use common::{Random, watched};
-use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handle, Pool, PoolRef, Ref};
+use pirn_actor::pool::{Pool, PoolRef};
+use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handler, Ref};
 use std::sync::{Arc, OnceLock, mpsc};
 
 // Ping-pong: two actors, one message, to and fro.
@@ -19,7 +20,7 @@ struct Pong(u32);
 struct Ball(Address<Back>);
 struct Back(u32);
 
-impl Handle<Ball> for Pong {
+impl Handler<Ball> for Pong {
     type Reply = ();
     fn handle(&mut self, Ball(from): Ball, _: &Context<Self>) {
         self.0 += 1;
@@ -27,7 +28,7 @@ impl Handle<Ball> for Pong {
     }
 }
 
-impl Handle<Back> for Ping {
+impl Handler<Back> for Ping {
     type Reply = ();
     fn handle(&mut self, Back(count): Back, context: &Context<Self>) {
         match self.left {
@@ -59,14 +60,14 @@ struct Counter(u64);
 struct Increment;
 struct Get;
 
-impl Handle<Increment> for Counter {
+impl Handler<Increment> for Counter {
     type Reply = ();
     fn handle(&mut self, _: Increment, _: &Context<Self>) {
         self.0 += 1;
     }
 }
 
-impl Handle<Get> for Counter {
+impl Handler<Get> for Counter {
     type Reply = u64;
     fn handle(&mut self, _: Get, _: &Context<Self>) -> u64 {
         self.0
@@ -104,7 +105,7 @@ fn fork_join_throughput() {
     for n in 1..=MESSAGES {
         actors.iter().for_each(|actor| actor.send(n).unwrap());
     }
-    actors.iter().for_each(Address::close);
+    actors.iter().for_each(|actor| actor.close());
     assert!(actors.iter().all(|actor| actor.join() == Exit::Closed));
     drop((tell, actors));
     let sums: Vec<_> = told.iter().collect();
@@ -131,7 +132,7 @@ struct Member {
     last: mpsc::Sender<usize>,
 }
 
-impl Handle<u32> for Member {
+impl Handler<u32> for Member {
     type Reply = ();
     fn handle(&mut self, hops: u32, _: &Context<Self>) {
         match hops {
@@ -163,7 +164,7 @@ fn thread_ring() {
         ring[0].send(hops).unwrap();
         assert_eq!(told.recv(), Ok(hops as usize % MEMBERS));
     }
-    ring.iter().for_each(Ref::stop); // they keep each other open
+    ring.iter().for_each(|actor| actor.stop()); // they keep each other open
 }
 
 // Chameneos: creatures meet in pairs, and both take the colour that neither has.
@@ -192,7 +193,7 @@ struct Mall {
 }
 struct Meet(Colour, Address<Option<Colour>>);
 
-impl Handle<Meet> for Mall {
+impl Handler<Meet> for Mall {
     type Reply = ();
     fn handle(&mut self, second: Meet, _: &Context<Self>) {
         if self.left == 0 {
@@ -217,7 +218,7 @@ struct Creature {
     done: mpsc::Sender<(u32, Colour)>,
 }
 
-impl Handle<Option<Colour>> for Creature {
+impl Handler<Option<Colour>> for Creature {
     type Reply = ();
     fn handle(&mut self, other: Option<Colour>, context: &Context<Self>) {
         let Some(other) = other else {
@@ -268,14 +269,14 @@ struct Peer {
 struct Hello(Address<Answered>);
 struct Answered;
 
-impl Handle<Hello> for Peer {
+impl Handler<Hello> for Peer {
     type Reply = ();
     fn handle(&mut self, Hello(from): Hello, _: &Context<Self>) {
         from.send(Answered).unwrap();
     }
 }
 
-impl Handle<Answered> for Peer {
+impl Handler<Answered> for Peer {
     type Reply = ();
     fn handle(&mut self, _: Answered, context: &Context<Self>) {
         if self.left == 0 {
@@ -306,7 +307,7 @@ fn big() {
     assert!(all.set(peers.clone()).is_ok());
     peers.iter().for_each(|peer| peer.send(Answered).unwrap());
     (0..PEERS).for_each(|_| ended.recv().unwrap());
-    peers.iter().for_each(Ref::stop);
+    peers.iter().for_each(|actor| actor.stop());
 }
 
 // Radix sort: an actor for each bit, which keeps those that have it behind those that do not.
@@ -349,7 +350,7 @@ struct Sieve {
 struct Candidate(u32);
 struct Collect(Vec<u32>);
 
-impl Handle<Candidate> for Sieve {
+impl Handler<Candidate> for Sieve {
     type Reply = ();
     fn handle(&mut self, Candidate(n): Candidate, _: &Context<Self>) {
         if self.primes.iter().any(|prime| n.is_multiple_of(*prime)) {
@@ -365,7 +366,7 @@ impl Handle<Candidate> for Sieve {
     }
 }
 
-impl Handle<Collect> for Sieve {
+impl Handler<Collect> for Sieve {
     type Reply = Vec<u32>;
     fn handle(&mut self, Collect(mut before): Collect, _: &Context<Self>) -> Vec<u32> {
         before.append(&mut self.primes);
@@ -408,7 +409,7 @@ enum Found {
 
 const QUEENS: u8 = 8;
 
-impl Handle<Board> for Queens {
+impl Handler<Board> for Queens {
     type Reply = ();
     fn handle(&mut self, Board(queens): Board, _: &Context<Self>) {
         let row = queens.len();

@@ -5,9 +5,9 @@
 mod common;
 
 use common::{Random, watched};
-use pirn_actor::{
-    self as actor, AskError, Context, Handle, Inbox, Process, RecvError, Ref, ReplyTo, receive,
-};
+use pirn_actor::process::{Inbox, Process, RecvError};
+use pirn_actor::reply::ReplyTo;
+use pirn_actor::{self as actor, AskError, Context, Handler, Ref, receive};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc;
 
@@ -33,14 +33,14 @@ struct Read(usize);
 #[derive(Default)]
 struct Dictionary(HashMap<usize, usize>);
 
-impl Handle<Write> for Dictionary {
+impl Handler<Write> for Dictionary {
     type Reply = Option<usize>;
     fn handle(&mut self, Write(key, value): Write, _: &Context<Self>) -> Option<usize> {
         self.0.insert(key, value)
     }
 }
 
-impl Handle<Read> for Dictionary {
+impl Handler<Read> for Dictionary {
     type Reply = Option<usize>;
     fn handle(&mut self, Read(key): Read, _: &Context<Self>) -> Option<usize> {
         self.0.get(&key).copied()
@@ -82,7 +82,7 @@ enum Buffer {
 }
 
 fn buffer(room: usize) -> Process<Buffer, Result<(), RecvError>> {
-    actor::process(move |inbox: &mut Inbox<Buffer>| {
+    actor::process::spawn(move |inbox: &mut Inbox<Buffer>| {
         let mut kept = VecDeque::new();
         loop {
             let (is_full, is_empty) = (kept.len() == room, kept.is_empty());
@@ -134,7 +134,7 @@ fn forks(seat: usize) -> [usize; 2] {
     [seat, (seat + 1) % SEATS]
 }
 
-impl Handle<Hungry> for Table {
+impl Handler<Hungry> for Table {
     /// Whether both forks were free.
     type Reply = bool;
     fn handle(&mut self, Hungry(seat): Hungry, _: &Context<Self>) -> bool {
@@ -148,7 +148,7 @@ impl Handle<Hungry> for Table {
     }
 }
 
-impl Handle<Done> for Table {
+impl Handler<Done> for Table {
     type Reply = ();
     fn handle(&mut self, Done(seat): Done, _: &Context<Self>) {
         for fork in forks(seat) {
@@ -201,7 +201,7 @@ fn barber(shop: Process<Visit, Result<(), RecvError>>) -> actor::Address<ReplyTo
 
 fn shop(seats: usize) -> Process<Visit, Result<(), RecvError>> {
     let (tell, told) = mpsc::channel::<actor::Address<ReplyTo<u32>>>();
-    let process = actor::process(move |inbox: &mut Inbox<Visit>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<Visit>| {
         let barber = told.recv().unwrap();
         let mut shop = Shop {
             seats,
@@ -298,14 +298,14 @@ struct Account {
 struct Pay(usize, i64);
 struct Credit(i64);
 
-impl Handle<Credit> for Account {
+impl Handler<Credit> for Account {
     type Reply = ();
     fn handle(&mut self, Credit(amount): Credit, _: &Context<Self>) {
         self.balance += amount;
     }
 }
 
-impl Handle<Pay> for Account {
+impl Handler<Pay> for Account {
     type Reply = Result<(), AskError>;
     fn handle(&mut self, Pay(to, amount): Pay, _: &Context<Self>) -> Self::Reply {
         // It asks in the middle of a payment, as the other one may do. Then one of them fails.
@@ -349,5 +349,5 @@ fn bank_transaction() {
         accounts.iter().map(balance).sum::<i64>(),
         1000 * ACCOUNTS as i64
     );
-    accounts.iter().for_each(Ref::stop);
+    accounts.iter().for_each(|actor| actor.stop());
 }

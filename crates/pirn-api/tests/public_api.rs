@@ -18,11 +18,12 @@ use std::{env, fs};
 const UNSTABLE: [&str; 2] = ["core::marker::Freeze", "core::marker::UnsafeUnpin"];
 
 /// The packages whose API is a promise. The others are parts of `pirn`, or of the commands.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "pirn",
     "pirn-actor",
     "pirn-dump",
     "pirn-events",
+    "pirn-flow",
     "pirn-http",
     "pirn-nats",
 ];

@@ -11,7 +11,7 @@
 //! second at the latest. What requests have in common are the accounts. Each handles one message at
 //! a time, so nothing is locked, and an account without work has no thread.
 
-use pirn_actor::{self as actor, Address, AskError, Builder, Context, Handle, Ref};
+use pirn_actor::{self as actor, Address, AskError, Builder, Context, Handler, Ref};
 use pirn_http::{Error, Request, Server, Status};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ struct Add(i64);
 /// There is less in the account.
 struct Refused;
 
-impl Handle<Add> for Account {
+impl Handler<Add> for Account {
     type Reply = Result<i64, Refused>;
 
     fn handle(&mut self, Add(amount): Add, _: &Context<Self>) -> Result<i64, Refused> {
@@ -49,7 +49,7 @@ struct Accounts(HashMap<u32, Ref<Account>>);
 /// Returns the account with this number, which is made if there is none.
 struct Find(u32);
 
-impl Handle<Find> for Accounts {
+impl Handler<Find> for Accounts {
     type Reply = Ref<Account>;
 
     fn handle(&mut self, Find(number): Find, _: &Context<Self>) -> Ref<Account> {

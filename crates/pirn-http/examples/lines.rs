@@ -5,7 +5,8 @@
 //! the only one to write: what anybody says comes to it as a message. A guest that reads too slowly
 //! misses the oldest lines, and keeps nobody waiting.
 
-use pirn_actor::{Builder, Overflow, Topic};
+use pirn_actor::topic::Topic;
+use pirn_actor::{Builder, Overflow};
 use pirn_http::{Upgraded, tcp_acceptor};
 use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;

@@ -20,7 +20,9 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use pirn::thread;
-use pirn_actor::{AskError, Failure, Refusal, SendError, Tell};
+use pirn_actor::address::Tell;
+use pirn_actor::error::{Failure, Refusal};
+use pirn_actor::{AskError, SendError};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// How long a worker waits for a message before it looks whether it is to end.

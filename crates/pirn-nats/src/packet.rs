@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use core::time::Duration;
-use pirn_actor::{AskError, Failure};
+use pirn_actor::AskError;
+use pirn_actor::error::Failure;
 use std::time::Instant;
 
 #[derive(Clone, Debug, Default)]

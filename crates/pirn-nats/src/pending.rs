@@ -8,7 +8,8 @@ use crate::packet::Packet;
 use crate::poison::locked;
 use crate::wire::decode;
 use bytes::Bytes;
-use pirn_actor::{AskError, ReplyTo};
+use pirn_actor::AskError;
+use pirn_actor::reply::ReplyTo;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -126,9 +127,9 @@ mod tests {
     fn answers_find_their_askers_and_late_ones_nobody() {
         let pending = Pending::default();
         let later = Instant::now() + Duration::from_secs(60);
-        let (to, first) = pirn_actor::reply::<u32>();
+        let (to, first) = pirn_actor::reply::channel::<u32>();
         let first_number = pending.enter(Box::new(to), later).unwrap();
-        let (to, second) = pirn_actor::reply::<u32>();
+        let (to, second) = pirn_actor::reply::channel::<u32>();
         let second_number = pending.enter(Box::new(to), later).unwrap();
         pending.answer(answer(second_number, "2"));
         pending.answer(answer(first_number, "1"));
@@ -142,19 +143,19 @@ mod tests {
     fn every_ask_ends() {
         let pending = Pending::default();
         let now = Instant::now();
-        let (to, late) = pirn_actor::reply::<u32>();
+        let (to, late) = pirn_actor::reply::channel::<u32>();
         pending.enter(Box::new(to), now);
-        let (to, left) = pirn_actor::reply::<u32>();
+        let (to, left) = pirn_actor::reply::channel::<u32>();
         pending.enter(Box::new(to), now + Duration::from_secs(60));
         drop(left);
-        let (to, waits) = pirn_actor::reply::<u32>();
+        let (to, waits) = pirn_actor::reply::channel::<u32>();
         pending.enter(Box::new(to), now + Duration::from_secs(60));
         pending.expire(now);
         assert_eq!(late.recv(), Err(AskError::TimedOut));
         assert_eq!(pending.len(), 1);
         pending.close();
         assert_eq!(waits.recv(), Err(AskError::Gone));
-        let (to, _) = pirn_actor::reply::<u32>();
+        let (to, _) = pirn_actor::reply::channel::<u32>();
         assert_eq!(pending.enter(Box::new(to), now), None);
     }
 }

@@ -10,9 +10,11 @@ use core::convert::Infallible;
 use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
-use pirn_actor::{
-    Ask, AskError, Context, Handle, Monitor, Refusal, Reply, SendError, Tell, deadline, reply,
-};
+use pirn_actor::address::{Ask, Tell};
+use pirn_actor::error::Refusal;
+use pirn_actor::reply::Reply;
+use pirn_actor::time::deadline;
+use pirn_actor::{AskError, Context, Handler, Monitor, SendError, reply};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +28,7 @@ use std::time::Instant;
 ///
 /// # Examples
 /// ```no_run
-/// use pirn_actor::{AskError, Context, Handle};
+/// use pirn_actor::{AskError, Context, Handler};
 /// use pirn_nats::{Node, Remote, wire};
 /// use serde::{Deserialize, Serialize};
 ///
@@ -34,7 +36,7 @@ use std::time::Instant;
 /// #[derive(Serialize, Deserialize)]
 /// struct Deposit(i64);
 /// wire!(Deposit, "bank.Deposit");
-/// impl Handle<Deposit> for Account {
+/// impl Handler<Deposit> for Account {
 ///     type Reply = i64;
 ///     fn handle(&mut self, Deposit(amount): Deposit, _: &Context<Self>) -> i64 {
 ///         self.0 += amount;
@@ -77,7 +79,7 @@ pub struct Remote<A> {
 /// ```
 pub struct Call<M, R>(Infallible, PhantomData<fn(M) -> R>);
 
-impl<M, R: Send> Handle<M> for Call<M, R> {
+impl<M, R: Send> Handler<M> for Call<M, R> {
     type Reply = R;
 
     fn handle(&mut self, _: M, _: &Context<Self>) -> R {
@@ -109,7 +111,7 @@ impl<A> Remote<A> {
     /// have left, or until the running thread is interrupted or its deadline passes.
     pub fn send<M>(&self, message: M) -> Result<(), SendError<M>>
     where
-        A: Handle<M>,
+        A: Handler<M>,
         M: Wire,
     {
         self.tell(message, Room::Until(deadline()))
@@ -121,7 +123,7 @@ impl<A> Remote<A> {
     /// The message comes back.
     pub fn try_send<M>(&self, message: M) -> Result<(), SendError<M>>
     where
-        A: Handle<M>,
+        A: Handler<M>,
         M: Wire,
     {
         self.tell(message, Room::No)
@@ -150,7 +152,7 @@ impl<A> Remote<A> {
     /// A circle of actors on several nodes that wait for each other is not found: it times out.
     pub fn ask<M>(&self, message: M) -> Result<A::Reply, AskError>
     where
-        A: Handle<M, Reply: DeserializeOwned + 'static>,
+        A: Handler<M, Reply: DeserializeOwned + 'static>,
         M: Wire,
     {
         self.ask_within(message, self.patience())
@@ -162,7 +164,7 @@ impl<A> Remote<A> {
     /// As for [`ask`](Remote::ask).
     pub fn ask_timeout<M>(&self, message: M, timeout: Duration) -> Result<A::Reply, AskError>
     where
-        A: Handle<M, Reply: DeserializeOwned + 'static>,
+        A: Handler<M, Reply: DeserializeOwned + 'static>,
         M: Wire,
     {
         self.ask_within(message, timeout)
@@ -170,7 +172,7 @@ impl<A> Remote<A> {
 
     fn ask_within<M>(&self, message: M, timeout: Duration) -> Result<A::Reply, AskError>
     where
-        A: Handle<M, Reply: DeserializeOwned + 'static>,
+        A: Handler<M, Reply: DeserializeOwned + 'static>,
         M: Wire,
     {
         let until = limit(timeout);
@@ -186,7 +188,7 @@ impl<A> Remote<A> {
     /// The message comes back, as from [`send`](Remote::send).
     pub fn ask_later<M>(&self, message: M) -> Result<Reply<A::Reply>, SendError<M>>
     where
-        A: Handle<M, Reply: DeserializeOwned + 'static>,
+        A: Handler<M, Reply: DeserializeOwned + 'static>,
         M: Wire,
     {
         self.request(message, limit(self.patience()))
@@ -199,7 +201,7 @@ impl<A> Remote<A> {
     /// # Errors
     /// As for [`ask`](Remote::ask): there is nobody to be watched.
     pub fn monitor(&self) -> Result<Monitor, AskError> {
-        let (to, reply) = reply::<Whereabouts>();
+        let (to, reply) = reply::channel::<Whereabouts>();
         let until = limit(self.patience());
         let packet = Packet {
             head: Head {
@@ -242,10 +244,10 @@ impl<A> Remote<A> {
 
     fn request<M>(&self, message: M, until: Instant) -> Result<Reply<A::Reply>, SendError<M>>
     where
-        A: Handle<M, Reply: DeserializeOwned + 'static>,
+        A: Handler<M, Reply: DeserializeOwned + 'static>,
         M: Wire,
     {
-        let (to, reply) = reply();
+        let (to, reply) = reply::channel();
         let sent = self
             .write(&message)
             .and_then(|packet| self.demand(packet, Box::new(to), until));
@@ -304,7 +306,7 @@ impl<A> fmt::Debug for Remote<A> {
     }
 }
 
-impl<A: Handle<M>, M: Wire> Tell<M> for Remote<A> {
+impl<A: Handler<M>, M: Wire> Tell<M> for Remote<A> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {
         Remote::send(self, message)
     }
@@ -316,7 +318,7 @@ impl<A: Handle<M>, M: Wire> Tell<M> for Remote<A> {
 
 impl<A, M> Ask<M> for Remote<A>
 where
-    A: Handle<M, Reply: DeserializeOwned + 'static>,
+    A: Handler<M, Reply: DeserializeOwned + 'static>,
     M: Wire,
 {
     type Reply = A::Reply;

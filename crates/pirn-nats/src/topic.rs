@@ -9,7 +9,10 @@ use crate::{NodeError, engine::Incoming};
 use core::fmt;
 use core::marker::PhantomData;
 use pirn::thread::{self, Panic};
-use pirn_actor::{Refusal, SendError, Tell, deadline};
+use pirn_actor::SendError;
+use pirn_actor::address::Tell;
+use pirn_actor::error::Refusal;
+use pirn_actor::time::deadline;
 use std::sync::Arc;
 
 /// A topic: what is published goes to all who are subscribed at that time, at most once to each.

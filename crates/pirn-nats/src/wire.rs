@@ -6,7 +6,7 @@
 //! loopback takes a hundred times what writing and reading a small message does.
 
 use pirn::thread::Panic;
-use pirn_actor::Failure;
+use pirn_actor::error::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

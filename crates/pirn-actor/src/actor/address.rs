@@ -1,20 +1,15 @@
 //! Addresses: what a sender has to know of an actor, without the type of its state.
 
-use super::cell::Cell;
-use super::ending::Mortal;
-use super::handle::Handle;
-use super::passing::Passed;
-use super::sending::Patience;
+use super::sending::Receive;
 use super::weak::WeakAddress;
-use crate::edges::To;
-use crate::error::{AskError, Exit, SendError};
-use crate::identity::{Identity, current_limit};
-use crate::mailbox::Phase;
-use crate::monitor::Monitor;
+use crate::error::{AskError, SendError};
+use crate::identity::current_limit;
+use crate::life::Actor;
+use crate::mailbox::Patience;
 use crate::reply::Reply;
 use crate::time::Limit;
-use crate::time::timers::Handled;
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -22,7 +17,8 @@ use std::sync::Arc;
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Tell};
+/// use pirn_actor as actor;
+/// use pirn_actor::address::Tell;
 ///
 /// fn greet(to: &impl Tell<String>) {
 ///     to.send("hello".to_string()).unwrap();
@@ -48,7 +44,8 @@ pub trait Tell<M> {
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Ask, AskError};
+/// use pirn_actor::{self as actor, AskError};
+/// use pirn_actor::address::Ask;
 ///
 /// fn length_of(text: &str, by: &impl Ask<String, Reply = usize>) -> Result<usize, AskError> {
 ///     by.ask(text.to_string())
@@ -73,88 +70,10 @@ pub trait Ask<M>: Tell<M> {
     fn ask_timeout(&self, message: M, timeout: Duration) -> Result<Self::Reply, AskError>;
 }
 
-/// An actor, to those who send it messages of the type `M` and may get answers of the type `R`.
-pub(crate) trait Receive<M, R>: Mortal {
-    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>>;
-    fn tell_first(&self, message: M) -> Result<(), SendError<M>>;
-    /// Puts a message after all others, whatever the capacity.
-    fn tell_beyond(&self, message: M) -> Result<(), SendError<M>> {
-        self.tell(message, Patience::None)
-    }
-    /// Does the same, and drops `handled` when the message has been handled.
-    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
-        drop(handled);
-        self.tell(message, Patience::None)
-    }
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>>;
-    /// Puts a message whose answer goes on. If it is refused, those who wait for the answer hear of
-    /// that, too.
-    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>>;
-    fn retain(&self);
-    fn release(&self);
-    fn end(&self, phase: Phase);
-    fn identity(&self) -> &Identity;
-    /// Adds those, in order, who each do their part before there is an answer.
-    fn stages(&self, stages: &mut Vec<To>) {
-        stages.push(To::Actor(self.identity().clone()));
-    }
-    fn len(&self) -> usize;
-}
-
-impl<S, M, R> Receive<M, R> for Cell<S>
-where
-    S: Handle<M, Reply = R> + Send + 'static,
-    M: Send + 'static,
-    R: Send + 'static,
-{
-    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
-        Cell::tell(self, message, patience)
-    }
-    fn tell_first(&self, message: M) -> Result<(), SendError<M>> {
-        Cell::tell_first(self, message)
-    }
-    fn tell_beyond(&self, message: M) -> Result<(), SendError<M>> {
-        Cell::tell_beyond(self, message)
-    }
-    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
-        Cell::tell_tracked(self, message, handled)
-    }
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
-        Cell::request(self, message, limit, patience)
-    }
-    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
-        Cell::pass(self, passed, patience)
-    }
-    fn retain(&self) {
-        Cell::retain(self);
-    }
-    fn release(&self) {
-        Cell::release(self);
-    }
-    fn end(&self, phase: Phase) {
-        Cell::end(self, phase);
-    }
-    fn identity(&self) -> &Identity {
-        Cell::identity(self)
-    }
-    fn len(&self) -> usize {
-        self.mailbox().len()
-    }
-}
-
 /// The address of an actor for messages of the type `M`, which it answers with an `R`.
 ///
-/// Cheap to clone, and for any thread. As a [`Ref`](crate::Ref) does, it keeps the actor open.
+/// Cheap to clone, and for any thread. As a [`Ref`](crate::Ref) does, it keeps the actor open, and
+/// dereferences to [`Actor`].
 pub struct Address<M: 'static, R: 'static = ()>(Arc<dyn Receive<M, R>>);
 
 impl<M, R> Address<M, R> {
@@ -163,12 +82,13 @@ impl<M, R> Address<M, R> {
         Address(actor)
     }
 
-    pub(crate) fn receiver(&self) -> &Arc<dyn Receive<M, R>> {
-        &self.0
+    /// Takes a reference over that the caller has counted.
+    pub(crate) fn adopt(actor: Arc<dyn Receive<M, R>>) -> Address<M, R> {
+        Address(actor)
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
-        self.0.identity()
+    pub(crate) fn receiver(&self) -> &Arc<dyn Receive<M, R>> {
+        &self.0
     }
 
     /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
@@ -195,7 +115,7 @@ impl<M, R> Address<M, R> {
     /// # Errors
     /// The message comes back: the actor has ended.
     pub fn send_urgent(&self, message: M) -> Result<(), SendError<M>> {
-        self.0.tell_first(message)
+        self.0.tell(message, Patience::Urgent)
     }
 
     /// Sends a message, and waits for the answer.
@@ -212,10 +132,6 @@ impl<M, R> Address<M, R> {
     /// See [`AskError`].
     pub fn ask_timeout(&self, message: M, timeout: Duration) -> Result<R, AskError> {
         self.ask_within(message, Limit::after(timeout).min(current_limit()))
-    }
-
-    pub(crate) fn mortal(&self) -> Arc<dyn Mortal> {
-        Arc::clone(&self.0) as Arc<_>
     }
 
     fn ask_within(&self, message: M, limit: Limit) -> Result<R, AskError> {
@@ -238,63 +154,12 @@ impl<M, R> Address<M, R> {
     pub fn downgrade(&self) -> WeakAddress<M, R> {
         WeakAddress::of(Arc::downgrade(&self.0), self.0.identity().clone())
     }
+}
 
-    /// Has the actor end after the messages that are in its mailbox now.
-    pub fn close(&self) {
-        self.0.end(Phase::Closing);
-    }
-
-    /// Has the actor end after the message that it is at.
-    pub fn stop(&self) {
-        self.0.end(Phase::Stopping);
-    }
-
-    /// Has the actor end, and interrupts the message that it is at: its blocking calls fail.
-    pub fn kill(&self) {
-        self.0.end(Phase::Killing);
-    }
-
-    /// Waits until the actor has ended.
-    pub fn join(&self) -> Exit {
-        self.0
-            .ending()
-            .join(Limit::NEVER)
-            .expect("without a time limit it has ended")
-    }
-
-    /// Waits until the actor has ended, for as long as `timeout`.
-    pub fn join_timeout(&self, timeout: Duration) -> Option<Exit> {
-        self.0.ending().join(Limit::after(timeout))
-    }
-
-    /// Returns how the actor has ended, if it has.
-    pub fn exit(&self) -> Option<Exit> {
-        self.0.ending().exit()
-    }
-
-    /// Returns what tells of the actor's end.
-    pub fn monitor(&self) -> Monitor {
-        Monitor::of(self.mortal())
-    }
-
-    /// Calls a function when the actor ends, on its thread; at once and here if it has ended.
-    pub fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
-        self.0.ending().watch(Box::new(f));
-    }
-
-    /// Returns the actor's name.
-    pub fn name(&self) -> Arc<str> {
-        self.0.identity().name()
-    }
-
-    /// Returns the number of messages that the actor has not begun.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns true if the actor has begun all messages.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+impl<M, R> Deref for Address<M, R> {
+    type Target = dyn Actor;
+    fn deref(&self) -> &Self::Target {
+        &*self.0
     }
 }
 
@@ -341,33 +206,5 @@ impl<M, R> Ask<M> for Address<M, R> {
     }
     fn ask_timeout(&self, message: M, timeout: Duration) -> Result<R, AskError> {
         Address::ask_timeout(self, message, timeout)
-    }
-}
-
-impl<S, M> Tell<M> for crate::Ref<S>
-where
-    S: Handle<M> + Send + 'static,
-    M: Send + 'static,
-{
-    fn send(&self, message: M) -> Result<(), SendError<M>> {
-        crate::Ref::send(self, message)
-    }
-    fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        crate::Ref::try_send(self, message)
-    }
-}
-
-impl<S, M> Ask<M> for crate::Ref<S>
-where
-    S: Handle<M, Reply: 'static> + Send + 'static,
-    M: Send + 'static,
-{
-    type Reply = S::Reply;
-
-    fn ask(&self, message: M) -> Result<S::Reply, AskError> {
-        crate::Ref::ask(self, message)
-    }
-    fn ask_timeout(&self, message: M, timeout: Duration) -> Result<S::Reply, AskError> {
-        crate::Ref::ask_timeout(self, message, timeout)
     }
 }

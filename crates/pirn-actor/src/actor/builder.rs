@@ -1,14 +1,14 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{Body, Cell, OnUndelivered, Options, Overseer, Rare};
-use super::handle::Function;
+use super::cell::{ActorCell, Body, OnUndelivered, Options, Overseer, Rare, Threads};
+use super::handler::Function;
 use super::overtime::Overtime;
-use super::recipe::{Recipe, Restarts};
+use super::recipe::{Hooks, IntoRecipe, Lifecycle, Recipe, Restarts};
 use super::reference::Ref;
-use super::threads::Threads;
-use crate::error::{Failure, short_name};
+use crate::error::Failure;
 use crate::identity::Identity;
+use crate::life::Actor;
 use crate::mailbox::Overflow;
 use crate::process::{Inbox, Process};
 use crate::snapshot;
@@ -41,7 +41,7 @@ pub struct Builder {
     capacity: usize,
     overflow: Overflow,
     message_timeout: Option<Duration>,
-    rare: Rare,
+    rare: Option<Rare>,
 }
 
 impl Default for Builder {
@@ -59,7 +59,7 @@ impl Builder {
             capacity: CAPACITY,
             overflow: Overflow::default(),
             message_timeout: None,
-            rare: Rare::default(),
+            rare: None,
         }
     }
 
@@ -90,13 +90,13 @@ impl Builder {
 
     /// Has the actor's threads made by this builder: with a stack size, a scheduler, a name.
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
-        self.rare.threads = Threads::Made(Arc::new(threads));
+        self.rare().threads = Threads::Made(Arc::new(threads));
         self
     }
 
     /// Has the actor run on platform threads.
     pub fn platform_threads(mut self) -> Builder {
-        self.rare.threads = Threads::Platform;
+        self.rare().threads = Threads::Platform;
         self
     }
 
@@ -105,10 +105,10 @@ impl Builder {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, AskError, Context, Handle, Restarts};
+    /// use pirn_actor::{self as actor, AskError, Context, Handler, Restarts};
     ///
     /// struct Counter(u32);
-    /// impl Handle<u32> for Counter {
+    /// impl Handler<u32> for Counter {
     ///     type Reply = u32;
     ///     fn handle(&mut self, add: u32, _: &Context<Self>) -> u32 {
     ///         assert_ne!(add, 13, "bad luck");
@@ -125,7 +125,7 @@ impl Builder {
     /// assert_eq!(counter.ask(5), Ok(5)); // a new state
     /// ```
     pub fn restarts(mut self, restarts: Restarts) -> Builder {
-        self.rare.restarts = Some(restarts);
+        self.rare().restarts = Some(restarts);
         self
     }
 
@@ -139,12 +139,12 @@ impl Builder {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Context, Handle, Restarts};
+    /// use pirn_actor::{self as actor, Context, Handler, Restarts};
     /// use std::io::{self, Read};
     /// use std::time::Duration;
     ///
     /// struct Reader(io::PipeReader);
-    /// impl Handle<()> for Reader {
+    /// impl Handler<()> for Reader {
     ///     type Reply = io::Result<u8>;
     ///     fn handle(&mut self, (): (), _: &Context<Self>) -> io::Result<u8> {
     ///         let mut byte = [0];
@@ -163,6 +163,7 @@ impl Builder {
     /// ```
     pub fn message_timeout(mut self, timeout: Duration) -> Builder {
         self.message_timeout = Some(timeout);
+        self.rare();
         self
     }
 
@@ -183,26 +184,31 @@ impl Builder {
     /// assert!(now.ask(()).unwrap() - start >= pause);
     /// ```
     pub fn rate_limit(mut self, least_between: Duration) -> Builder {
-        self.rare.least_between = Some(least_between);
+        self.rare().least_between = Some(least_between);
         self
     }
 
     /// Returns what is told of messages that were never begun.
     pub(crate) fn undelivered(&self) -> Option<OnUndelivered> {
-        self.rare.on_undelivered.clone()
+        self.rare.as_ref()?.on_undelivered.clone()
     }
 
     /// Has a function told of each message that was sent and never begun, by the name of its type,
     /// when the actor ends.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
-        self.rare.on_undelivered = Some(Arc::new(f));
+        self.rare().on_undelivered = Some(Arc::new(f));
         self
     }
 
     /// Has the actors supervised.
     pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
-        self.rare.supervisor = Some(overseer);
+        self.rare().supervisor = Some(overseer);
         self
+    }
+
+    /// Returns the supervisor's side of it.
+    pub(crate) fn overseer(&self) -> Option<Overseer> {
+        self.rare.as_ref()?.supervisor.clone()
     }
 
     /// Makes an actor whose state is made by this recipe, on the actor's thread, at once and again
@@ -210,12 +216,8 @@ impl Builder {
     ///
     /// # Errors
     /// No thread can be had.
-    pub fn spawn<S, F>(&self, mut recipe: F) -> io::Result<Ref<S>>
-    where
-        S: Send + 'static,
-        F: FnMut() -> S + Send + 'static,
-    {
-        self.spawn_recipe(Recipe::new(move || Ok(recipe())))
+    pub fn spawn<S: Send + 'static>(&self, recipe: impl IntoRecipe<S>) -> io::Result<Ref<S>> {
+        self.spawn_recipe(Recipe::from(recipe))
     }
 
     /// Makes an actor whose state is made by a recipe that may fail. [`Ref::ready`] waits until it
@@ -240,12 +242,12 @@ impl Builder {
         F: FnMut() -> Result<S, E> + Send + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        self.spawn_recipe(Recipe::new(make))
+        self.spawn_recipe(Recipe::new(make, None))
     }
 
     pub(crate) fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
         let actor = self.prepare(recipe);
-        let then = actor.cell().mailbox().begin();
+        let then = actor.cell().mailbox.begin();
         actor.cell().then(then);
         Ok(actor)
     }
@@ -272,26 +274,29 @@ impl Builder {
         })
     }
 
+    /// Does the same with a state that has hooks.
+    pub(crate) fn spawn_hooked<S: Lifecycle + Send + 'static>(&self, state: S) -> Ref<S> {
+        self.make(Body {
+            state: Some(state),
+            recipe: Recipe::hooks(Hooks::of()),
+        })
+    }
+
     fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
         let (identity, bounds, options) = self.plan();
         make(identity, bounds, body, options)
     }
 
     fn options(&self) -> Options {
-        let rare = &self.rare;
-        let is_usual = matches!(rare.threads, Threads::Virtual)
-            && rare.restarts.is_none()
-            && rare.on_undelivered.is_none()
-            && rare.supervisor.is_none()
-            && rare.least_between.is_none()
-            && self.message_timeout.is_none();
-        let own = || Rare {
+        let rare = self.rare.clone()?;
+        Some(Arc::new(Rare {
             overtime: self.message_timeout.map(Overtime::new),
-            ..rare.clone()
-        };
-        Options {
-            rare: (!is_usual).then(|| Arc::new(own())),
-        }
+            ..rare
+        }))
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Makes an actor that calls `f` for each message, and answers with what it returns.
@@ -314,7 +319,7 @@ impl Builder {
     }
 
     /// Makes a process: an actor that has a thread for its whole life, and receives its messages
-    /// where it wants to. See [`process`](crate::process()).
+    /// where it wants to. See [`process`](crate::process::spawn()).
     ///
     /// # Errors
     /// No thread can be had.
@@ -335,10 +340,11 @@ fn make<S: Send + 'static>(
     body: Body<S>,
     options: Options,
 ) -> Ref<S> {
-    let cell = Cell::new(identity, bounds, body, options);
+    // SAFETY: it borrows nothing.
+    let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
     let seen = Arc::downgrade(&cell);
     snapshot::enter(cell.identity(), seen);
-    Ref::first(cell)
+    Ref::adopt(cell)
 }
 
 impl fmt::Debug for Builder {
@@ -351,24 +357,10 @@ impl fmt::Debug for Builder {
     }
 }
 
-impl<S: Send> snapshot::Seen for Cell<S> {
-    fn identity(&self) -> &Identity {
-        Cell::identity(self)
-    }
-
-    fn kind(&self) -> &'static str {
-        short_name::<S>()
-    }
-
-    fn load(&self) -> snapshot::Load {
-        self.mailbox().load()
-    }
-}
-
 /// Makes an actor with this state. It has no thread until it gets a message.
 ///
 /// # Examples
-/// See [`Handle`](crate::Handle) for messages. A state without any is an actor too: one that runs
+/// See [`Handler`](crate::Handler) for messages. A state without any is an actor too: one that runs
 /// the code that it is sent.
 /// ```
 /// use pirn_actor as actor;
@@ -388,7 +380,7 @@ pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
         recipe: Recipe::NONE,
     };
     let bounds = (CAPACITY, Overflow::default());
-    make(Identity::new(None), bounds, body, Options::default())
+    make(Identity::new(None), bounds, body, None)
 }
 
 /// Makes an actor that calls `f` for each message, and answers with what it returns.

@@ -1,28 +1,30 @@
-//! An actor: identity, mailbox, state, end.
+//! An actor with handlers: its life, mailbox and state.
 
 use super::context::Context;
-use super::ending::{Ending, Mortal};
 use super::overtime::Overtime;
-use super::recipe::Recipe;
+use super::recipe::{Recipe, Restarts};
 use super::runner;
-use super::threads::Threads;
-use crate::edges;
+use crate::edges::{self, To};
 use crate::envelope::Envelope;
-use crate::error::{Exit, Failure};
+use crate::error::{Failure, short_name};
 use crate::identity::Identity;
+use crate::life::Load;
+use crate::life::{Actor, Life};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use pirn::thread;
+use std::io;
 use std::sync::{Arc, Mutex};
 
-pub(crate) struct Cell<S> {
-    pub(super) identity: Identity,
-    pub(super) mailbox: Mailbox<Envelope<S, Context<S>>>,
-    /// The state. Locked by the runner for as long as it runs, and by nobody else.
+/// What is in the mailbox of an actor with the state `S`.
+pub(crate) type Item<S> = Envelope<S, Context<S>>;
+
+pub(crate) struct ActorCell<S> {
+    pub(crate) life: Life,
+    pub(crate) mailbox: Mailbox<Item<S>>,
+    /// The state. Only the runner locks it, for as long as it runs.
     pub(super) body: Mutex<Body<S>>,
-    pub(super) ending: Ending,
-    /// The number of `Ref`s and addresses. When the last one is dropped, the actor is closed.
-    references: AtomicUsize,
-    pub(super) options: Options,
+    pub(crate) options: Options,
 }
 
 /// What the runner works with.
@@ -32,17 +34,7 @@ pub(crate) struct Body<S> {
 }
 
 /// What a builder has decided. One word: there may be a million actors.
-#[derive(Clone, Default)]
-pub(crate) struct Options {
-    pub(crate) rare: Option<Arc<Rare>>,
-}
-
-impl Options {
-    pub(crate) fn threads(&self) -> Threads {
-        let rare = self.rare.as_deref();
-        rare.map_or_else(Threads::default, |rare| rare.threads.clone())
-    }
-}
+pub(crate) type Options = Option<Arc<Rare>>;
 
 /// Is told the name of a message's type.
 pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
@@ -57,9 +49,38 @@ pub(crate) struct Rare {
     /// How long a message may take.
     pub(crate) overtime: Option<Arc<Overtime>>,
     /// The least time between the starts of two messages.
-    pub(crate) least_between: Option<core::time::Duration>,
+    pub(crate) least_between: Option<Duration>,
     /// How often the actor is restarted by itself.
-    pub(crate) restarts: Option<crate::Restarts>,
+    pub(crate) restarts: Option<Restarts>,
+}
+
+/// Where the threads of an actor come from.
+#[derive(Clone, Default)]
+pub(crate) enum Threads {
+    /// Virtual threads, as `thread::spawn` makes them.
+    #[default]
+    Virtual,
+    /// Virtual threads of this builder: with names, stack sizes, a scheduler.
+    Made(Arc<thread::Builder>),
+    /// Platform threads.
+    Platform,
+}
+
+impl Threads {
+    pub(crate) fn of(options: &Options) -> Threads {
+        let rare = options.as_deref();
+        rare.map_or_else(Threads::default, |rare| rare.threads.clone())
+    }
+
+    /// Starts a thread.
+    #[inline]
+    pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        match self {
+            Threads::Virtual => thread::Builder::new().spawn(body).map(drop),
+            Threads::Made(builder) => thread::Builder::clone(builder).spawn(body).map(drop),
+            Threads::Platform => std::thread::Builder::new().spawn(body).map(drop),
+        }
+    }
 }
 
 /// What a supervisor has to do with an actor.
@@ -71,7 +92,7 @@ pub(crate) struct Overseer {
     pub(crate) holds: bool,
 }
 
-/// What a supervisor is told of its actor. Of the end, it is told as everybody is.
+/// What a supervisor is told of its actor. Of the end it is told as all watchers are.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// The recipe has made a state.
@@ -81,49 +102,35 @@ pub(crate) enum Change {
     Held(Option<Failure>),
 }
 
-impl<S: Send + 'static> Cell<S> {
+impl<S: Send> ActorCell<S> {
     /// Makes an actor, with one reference, which is the caller's to release.
-    pub(super) fn new(
-        identity: Identity,
-        bounds: (usize, Overflow),
-        body: Body<S>,
-        options: Options,
-    ) -> Arc<Cell<S>> {
-        // SAFETY: it borrows nothing.
-        unsafe { Cell::borrowing(identity, bounds, body, options) }
-    }
-}
-
-impl<S: Send> Cell<S> {
-    /// Does the same for a state that borrows.
     ///
     /// # Safety
-    /// What it borrows, it borrows until the actor's end has been published.
+    /// What the state and the messages borrow, they borrow until the actor's end has been
+    /// published.
     pub(crate) unsafe fn borrowing(
         identity: Identity,
         (capacity, overflow): (usize, Overflow),
         body: Body<S>,
         options: Options,
-    ) -> Arc<Cell<S>> {
-        let cell = Arc::new(Cell {
-            identity,
+    ) -> Arc<ActorCell<S>> {
+        let cell = Arc::new(ActorCell {
+            life: Life::new(identity),
             mailbox: Mailbox::new(capacity, overflow),
             body: Mutex::new(body),
-            ending: Ending::new(),
-            references: AtomicUsize::new(1),
             options,
         });
-        Arc::as_ptr(&cell).expose_provenance(); // for `this`
+        Arc::as_ptr(&cell).expose_provenance(); // for `arc`
         cell
     }
 
     /// Returns the `Arc` that this is in. A `Weak` in each actor would be another word, and there
     /// may be a million.
-    fn this(&self) -> Arc<Cell<S>> {
+    fn arc(&self) -> Arc<ActorCell<S>> {
         let address = core::ptr::from_ref(self).addr();
-        let cell = core::ptr::with_exposed_provenance::<Cell<S>>(address);
+        let cell = core::ptr::with_exposed_provenance::<ActorCell<S>>(address);
         // SAFETY: there are no others than those made by `borrowing`, in an `Arc`, whose provenance
-        // it has exposed. Who borrows one has, or has borrowed, an `Arc` of it, so it is counted.
+        // it has exposed. The caller has, or has borrowed, an `Arc` of it, so it is counted.
         unsafe {
             Arc::increment_strong_count(cell);
             Arc::from_raw(cell)
@@ -133,66 +140,60 @@ impl<S: Send> Cell<S> {
     /// Does what a change of the mailbox has made necessary.
     pub(crate) fn then(&self, then: Then) {
         if then == Then::Start {
-            runner::start(self.this());
+            runner::start(self.arc());
         }
     }
 
-    /// Counts a reference.
-    pub(crate) fn retain(&self) {
-        // Relaxed: as in `Arc`, who makes another reference has one.
-        self.references.fetch_add(1, Ordering::Relaxed);
+    /// Returns what a thread waits for that waits for this actor.
+    pub(crate) fn to(&self) -> To {
+        To::Actor(self.life.identity.clone())
+    }
+}
+
+impl<S: Send> Actor for ActorCell<S> {
+    fn life(&self) -> &Life {
+        &self.life
     }
 
-    /// Counts a reference as gone, and closes the actor with the last one.
-    pub(crate) fn release(&self) {
-        // Relaxed: what the owner of the reference has sent is in the mailbox, under its lock.
-        if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.end(Phase::Closing);
-        }
+    fn this(&self) -> Arc<dyn Actor>
+    where
+        Self: 'static,
+    {
+        self.arc()
     }
 
-    /// Has the actor pause after the current message, and drop its state.
-    pub(crate) fn hold(&self) {
-        let then = self.mailbox.hold();
-        edges::interrupted(&self.identity);
-        self.then(then);
-    }
-
-    /// Has an actor that is held begin anew.
-    pub(crate) fn go_on(&self) {
-        let then = self.mailbox.release();
-        self.then(then);
-    }
-
-    /// Has the actor end in this way.
-    pub(crate) fn end(&self, phase: Phase) {
+    fn end(&self, phase: Phase) {
         let is_closed = phase == Phase::Closing && self.mailbox.is_stopping();
         if is_closed || runner::end_idle(self, phase) {
             return;
         }
         let then = self.mailbox.end(phase);
         if phase == Phase::Killing {
-            edges::interrupted(&self.identity);
+            edges::interrupted(&self.life.identity);
         }
         self.then(then);
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
-        &self.identity
+    fn kind(&self) -> &'static str {
+        short_name::<S>()
     }
 
-    pub(crate) fn mailbox(&self) -> &Mailbox<Envelope<S, Context<S>>> {
-        &self.mailbox
+    fn load(&self) -> Load {
+        self.mailbox.load()
     }
 
-    /// Returns how it has ended, if it has.
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        self.ending.exit()
+    fn hold(&self) {
+        let then = self.mailbox.hold();
+        edges::interrupted(&self.life.identity);
+        self.then(then);
     }
-}
 
-impl<S: Send> Mortal for Cell<S> {
-    fn ending(&self) -> &Ending {
-        &self.ending
+    fn go_on(&self) {
+        let then = self.mailbox.release();
+        self.then(then);
+    }
+
+    fn about_to_wait(&self) {
+        self.mailbox.let_in();
     }
 }

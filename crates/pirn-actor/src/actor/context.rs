@@ -1,10 +1,14 @@
 //! What a handler knows about its own actor.
 
-use super::cell::Cell;
+use super::cell::ActorCell;
+use super::handler::Handler;
 use super::reference::Ref;
+use crate::error::Exit;
 use crate::identity::current_limit;
+use crate::life::Actor;
 use crate::mailbox::Phase;
 use core::fmt;
+use core::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,10 +16,10 @@ use std::time::Instant;
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Context, Exit, Handle};
+/// use pirn_actor::{self as actor, Context, Exit, Handler};
 ///
 /// struct Countdown(u32);
-/// impl Handle<()> for Countdown {
+/// impl Handler<()> for Countdown {
 ///     type Reply = ();
 ///     fn handle(&mut self, (): (), context: &Context<Self>) {
 ///         self.0 -= 1;
@@ -29,14 +33,14 @@ use std::time::Instant;
 /// countdown.send(()).unwrap();
 /// assert_eq!(countdown.join(), Exit::Stopped);
 /// ```
-pub struct Context<S>(Arc<Cell<S>>);
+pub struct Context<S>(Arc<ActorCell<S>>);
 
 impl<S: Send> Context<S> {
-    pub(super) fn new(cell: Arc<Cell<S>>) -> Context<S> {
+    pub(super) fn new(cell: Arc<ActorCell<S>>) -> Context<S> {
         Context(cell)
     }
 
-    pub(crate) fn cell(&self) -> &Arc<Cell<S>> {
+    pub(crate) fn cell(&self) -> &Arc<ActorCell<S>> {
         &self.0
     }
 
@@ -58,7 +62,7 @@ impl<S: Send> Context<S> {
     /// Returns true if the actor will end after this message, or after those in its mailbox. A
     /// handler that takes long may want to look.
     pub fn is_ending(&self) -> bool {
-        self.0.mailbox().phase() > Phase::Open
+        self.0.mailbox.phase() > Phase::Open
     }
 
     /// Returns the time until which the asker of this message waits. What the handler asks of
@@ -73,6 +77,27 @@ impl<S: Send + 'static> Context<S> {
     /// when all others are dropped.
     pub fn this(&self) -> Ref<S> {
         Ref::new(Arc::clone(&self.0))
+    }
+
+    /// Has the end of another actor of any kind come as a message, which `make` makes: at once if
+    /// it has ended already.
+    ///
+    /// The message comes before all others in the mailbox, and there is always room for it. It does
+    /// not keep this actor open, and is not sent to one that is closing. A new state after a
+    /// failure watches nothing: [`Lifecycle::started`](crate::lifecycle::Lifecycle::started) is a
+    /// good place for this. `make` is called on the thread of what ends.
+    ///
+    /// # Examples
+    /// See [`Lifecycle`](crate::lifecycle::Lifecycle).
+    pub fn watch<M>(
+        &self,
+        actor: &impl Deref<Target = dyn Actor>,
+        make: impl FnOnce(Exit) -> M + Send + 'static,
+    ) where
+        S: Handler<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        self.0.life.ending.watch_for(&self.0, &**actor, make);
     }
 }
 

@@ -1,26 +1,31 @@
-//! Messages whose answers go on, in place of back to a sender: to the next stage of a pipeline.
+//! Messages whose answers go on, in place of back to a sender: to the next stage of a pipeline, for
+//! instance.
 //!
 //! The actor that has made an answer hands it on itself, between two messages. So it waits for room
 //! at the next stage as a handler would that sends, and its own mailbox fills meanwhile.
 
-use super::cell::Cell;
+use super::cell::OnUndelivered;
 use super::context::Context;
-use super::handle::Handle;
-use super::sending::Patience;
+use super::handler::Handler;
 use crate::envelope::Parcel;
-use crate::error::{AskError, Failure, Refusal, SendError, short_name};
-use crate::identity::while_handling;
+use crate::error::{AskError, Failure, Refusal, SendError, discard, short_name};
+use crate::identity::{Identity, while_handling};
 use crate::reply::ReplyTo;
 use crate::time::Limit;
+use crate::time::timers::Handled;
 use pirn::thread::Panic;
 
 /// Where an answer goes. One that is dropped tells an asker that the request is gone.
 pub(crate) trait Onward<R>: Send {
     /// Returns false if the asker does not wait any more.
-    fn is_wanted(&self) -> bool;
+    fn is_wanted(&self) -> bool {
+        true
+    }
 
     /// Returns true if there is an asker, which is told of errors.
-    fn is_asked(&self) -> bool;
+    fn is_asked(&self) -> bool {
+        false
+    }
 
     /// The message is going to be dropped: an asker is told.
     fn displace(&mut self) {}
@@ -28,7 +33,7 @@ pub(crate) trait Onward<R>: Send {
     /// The message comes to the next stage.
     fn note_joint(&self) {}
 
-    /// Takes the answer. Returns false if it has nowhere to go and nobody hears of that.
+    /// Takes the answer. Returns false if it is lost, and no asker hears of that.
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool;
 }
 
@@ -51,20 +56,19 @@ impl<R: Send> Onward<R> for ReplyTo<R> {
     }
 }
 
-/// The end of the way of a message that was sent: the last answer is dropped.
-struct Nobody;
+/// The answer to a message that was sent is dropped.
+struct Dropped;
 
-impl<R> Onward<R> for Nobody {
-    fn is_wanted(&self) -> bool {
-        true
-    }
-
-    fn is_asked(&self) -> bool {
-        false
-    }
-
+impl<R> Onward<R> for Dropped {
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
         answer.is_ok()
+    }
+}
+
+/// So is the answer to a timer's message, and the timer learns that it has been handled.
+impl<R> Onward<R> for Handled {
+    fn take(self: Box<Self>, _: Result<R, AskError>) -> bool {
+        true
     }
 }
 
@@ -80,7 +84,15 @@ impl<M, R> Passed<M, R> {
     pub(crate) fn told(message: M) -> Passed<M, R> {
         Passed {
             message,
-            onward: Box::new(Nobody),
+            onward: Box::new(Dropped),
+            limit: Limit::NEVER,
+        }
+    }
+
+    pub(crate) fn tracked(message: M, handled: Handled) -> Passed<M, R> {
+        Passed {
+            message,
+            onward: Box::new(handled),
             limit: Limit::NEVER,
         }
     }
@@ -96,47 +108,71 @@ impl<M, R> Passed<M, R> {
         }
     }
 
-    /// Returns false if nobody waits for the answer any more.
+    /// Returns false if no asker waits for the answer any more.
     pub(crate) fn is_wanted(&self) -> bool {
         self.onward.is_wanted() && !self.limit.is_past()
     }
 
-    /// Tells those who wait for the answer that there is none, and returns the message.
-    pub(crate) fn refused(self, refusal: Refusal) -> M {
-        let error = match refusal {
-            // Who hands it on was interrupted. An asker who was has it from its own wait.
+    /// Tells the asker that there is no answer, and gives the message back to its sender.
+    pub(crate) fn refused(self, refusal: Refusal, by: &Identity) -> SendError<M> {
+        let error = match refusal.clone() {
+            // The thread that hands it on was. An asker that was has that from its own wait.
             Refusal::Interrupted => AskError::Gone,
             refusal => refusal.into(),
         };
         self.onward.take(Err(error));
-        self.message
+        SendError::new(self.message, by.name(), refusal)
     }
-}
 
-impl<S, M, R> Parcel<S, Context<S>> for Passed<M, R>
-where
-    S: Handle<M, Reply = R> + Send,
-    M: Send,
-    R: Send,
-{
-    fn deliver(self, state: &mut S, context: &Context<S>) {
+    /// Handles the message, unless its asker has given up, and hands the answer on. `undelivered`
+    /// is told of an answer that is lost. Returns a panic of `handle`.
+    pub(crate) fn run(
+        self,
+        handle: impl FnOnce(M) -> R,
+        undelivered: Option<&OnUndelivered>,
+    ) -> Result<(), Panic> {
+        if !self.is_wanted() {
+            discard(self);
+            return Ok(());
+        }
         let Passed {
             message,
             onward,
             limit,
         } = self;
-        let handle = || while_handling::<M, _>(|| state.handle(message, context));
-        match Panic::catch(|| limit.hold_during(handle)) {
-            Ok(answer) => {
-                if !onward.take(Ok(answer)) {
-                    context.cell().undelivered(short_name::<R>());
-                }
-            }
-            Err(panic) => {
-                onward.take(Err(AskError::Failed(Failure::from(&panic))));
-                panic.resume();
-            }
+        let handle = || while_handling::<M, _>(|| handle(message));
+        let outcome = Panic::catch(|| limit.hold_during(handle));
+        let failure = |panic: &Panic| AskError::Failed(Failure::from(panic));
+        let (answer, result) = match outcome {
+            Ok(answer) => (Ok(answer), Ok(())),
+            Err(panic) => (Err(failure(&panic)), Err(panic)),
+        };
+        let is_answer = answer.is_ok();
+        // A panic is one of the drop of an answer whose asker has given up, or of an asker's waker.
+        let is_taken = Panic::catch(|| onward.take(answer)).unwrap_or(true);
+        if let (false, true, Some(tell)) = (is_taken, is_answer, undelivered) {
+            // It may panic. The hook has reported that, and the actor has done its work.
+            let _ = Panic::catch(|| tell(short_name::<R>()));
         }
+        result
+    }
+}
+
+impl<S, M, R> Parcel<S, Context<S>> for Passed<M, R>
+where
+    S: Handler<M, Reply = R> + Send,
+    M: Send,
+    R: Send,
+{
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        let rare = context.cell().options.as_deref();
+        let undelivered = rare.and_then(|rare| rare.on_undelivered.as_ref());
+        let outcome = self.run(|message| state.handle(message, context), undelivered);
+        outcome.unwrap_or_else(|panic| panic.resume());
+    }
+
+    fn name() -> &'static str {
+        short_name::<M>()
     }
 
     fn is_wanted(&self) -> bool {
@@ -145,37 +181,5 @@ where
 
     fn displace(&mut self) {
         self.onward.displace();
-    }
-}
-
-impl<S: Send> Cell<S> {
-    /// Puts a message whose answer goes on.
-    pub(super) fn pass<M, R>(
-        &self,
-        passed: Passed<M, R>,
-        patience: Patience,
-    ) -> Result<(), SendError<M>>
-    where
-        S: Handle<M, Reply = R>,
-        M: Send + 'static,
-        R: Send + 'static,
-    {
-        self.put(passed, patience).map_err(|(refusal, passed)| {
-            let message = passed.refused(refusal.clone());
-            self.send_error(message, refusal)
-        })
-    }
-
-    /// Tells of a message that was taken and reaches nobody.
-    fn undelivered(&self, name: &str) {
-        if let Some(tell) = self
-            .options
-            .rare
-            .as_deref()
-            .and_then(|rare| rare.on_undelivered.as_ref())
-        {
-            // It may panic. The hook has reported that, and the actor has done its work.
-            let _ = Panic::catch(|| tell(name));
-        }
     }
 }

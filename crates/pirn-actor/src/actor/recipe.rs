@@ -1,19 +1,133 @@
 //! How an actor's state is made, again after each failure.
 
-use crate::error::Failure;
+use super::context::Context;
+use crate::error::{Exit, Failure, discard};
 use core::time::Duration;
 use pirn::thread::Panic;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Makes states.
+/// What a state does when its actor has begun, and when it ends. For states that [`hooked`] makes.
+///
+/// # Examples
+/// A session that ends when its connection does, and by itself after a time:
+/// ```
+/// use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handler};
+/// use pirn_actor::lifecycle::{Lifecycle, hooked};
+/// use std::time::Duration;
+///
+/// struct Session {
+///     connection: Address<String>,
+///     log: Address<String>,
+/// }
+/// enum Event {
+///     ConnectionLost(Exit),
+///     Expired,
+/// }
+/// impl Lifecycle for Session {
+///     fn started(&mut self, context: &Context<Self>) {
+///         context.watch(&self.connection, Event::ConnectionLost);
+///         context.send_after(Duration::from_secs(3600), Event::Expired);
+///     }
+///     fn stopped(&mut self, exit: &Exit) {
+///         let _ = self.log.send(format!("the session is over: {exit}"));
+///     }
+/// }
+/// impl Handler<Event> for Session {
+///     type Reply = ();
+///     fn handle(&mut self, event: Event, context: &Context<Self>) {
+///         match event {
+///             Event::ConnectionLost(_) | Event::Expired => context.stop(),
+///         }
+///     }
+/// }
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let log = actor::consumer(move |line: String| tell.send(line).unwrap());
+/// let connection = actor::consumer(|_: String| ());
+/// let peer = connection.clone();
+/// let session = Builder::new().spawn(hooked(move || Session {
+///     connection: peer.clone(),
+///     log: log.clone(),
+/// }))?;
+/// session.ready().unwrap();
+/// connection.kill();
+/// assert_eq!(told.recv()?, "the session is over: stopped");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Lifecycle: Sized {
+    /// The recipe has made this state, at first or after a failure, and no message has been handled
+    /// by it. A panic is a failure of the actor.
+    fn started(&mut self, context: &Context<Self>) {
+        let _ = context;
+    }
+
+    /// The actor ends, or its supervisor restarts it together with another one
+    /// ([`Exit::Stopped`]); the state is dropped next. Not called after a panic, since the state
+    /// may be half changed. A panic of this one makes the end a failure.
+    fn stopped(&mut self, exit: &Exit) {
+        let _ = exit;
+    }
+}
+
+/// Makes a recipe for states with a [`Lifecycle`].
+pub fn hooked<F>(recipe: F) -> Hooked<F> {
+    Hooked(recipe)
+}
+
+/// A recipe for states with a [`Lifecycle`]: see [`hooked`].
+#[derive(Clone, Copy, Debug)]
+pub struct Hooked<F>(F);
+
+/// A recipe: a closure that makes a state, or [`hooked`] with one in it.
+pub trait IntoRecipe<S> {
+    #[doc(hidden)]
+    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>);
+}
+
+impl<S, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for F {
+    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>) {
+        (self, None)
+    }
+}
+
+impl<S: Lifecycle, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for Hooked<F> {
+    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>) {
+        (self.0, Some(Hooks::of()))
+    }
+}
+
+/// The functions of a [`Lifecycle`].
+pub struct Hooks<S> {
+    pub(super) started: fn(&mut S, &Context<S>),
+    pub(super) stopped: fn(&mut S, &Exit),
+}
+
+impl<S: Lifecycle> Hooks<S> {
+    pub(crate) fn of() -> Hooks<S> {
+        Hooks {
+            started: S::started,
+            stopped: S::stopped,
+        }
+    }
+}
+
+impl<S> Clone for Hooks<S> {
+    fn clone(&self) -> Hooks<S> {
+        *self
+    }
+}
+
+impl<S> Copy for Hooks<S> {}
+
+/// Makes states, and says what they do when they begin and end.
 pub(crate) struct Recipe<S>(Option<Box<Steps<S>>>);
 
 type Make<S> = dyn FnMut() -> Result<S, Failure> + Send;
 
 struct Steps<S> {
-    make: Box<Make<S>>,
+    make: Option<Box<Make<S>>>,
+    hooks: Option<Hooks<S>>,
     /// When the state was made anew, as far as it counts.
     made: VecDeque<Instant>,
 }
@@ -22,32 +136,69 @@ impl<S> Recipe<S> {
     /// There is none: a failure is the end.
     pub(crate) const NONE: Recipe<S> = Recipe(None);
 
+    pub(crate) fn new(
+        make: impl FnMut() -> Result<S, Failure> + Send + 'static,
+        hooks: Option<Hooks<S>>,
+    ) -> Recipe<S> {
+        Recipe::of(Some(Box::new(make)), hooks)
+    }
+
+    pub(crate) fn from(recipe: impl IntoRecipe<S>) -> Recipe<S>
+    where
+        S: 'static,
+    {
+        let (mut make, hooks) = recipe.into_parts();
+        Recipe::new(move || Ok(make()), hooks)
+    }
+
+    /// There is no other state, but the one that there is has hooks.
+    pub(crate) fn hooks(hooks: Hooks<S>) -> Recipe<S> {
+        Recipe::of(None, Some(hooks))
+    }
+
+    fn of(make: Option<Box<Make<S>>>, hooks: Option<Hooks<S>>) -> Recipe<S> {
+        Recipe(Some(Box::new(Steps {
+            make,
+            hooks,
+            made: VecDeque::new(),
+        })))
+    }
+
     pub(super) fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Makes a state. A panic is a failure, too.
-    pub(super) fn make(&mut self) -> Result<S, Failure> {
-        let Some(steps) = &mut self.0 else {
+    /// Makes a state, and has it start. A panic is a failure, too.
+    pub(super) fn make(&mut self, context: &Context<S>) -> Result<S, Failure> {
+        let steps = self.0.as_deref_mut();
+        let Some((make, hooks)) = steps.and_then(|steps| Some((steps.make.as_mut()?, steps.hooks)))
+        else {
             return Err(Failure::new("there is no recipe for another state"));
         };
-        Panic::catch(&mut steps.make).unwrap_or_else(|panic| Err(Failure::from(&panic)))
+        let make = || {
+            let mut state = make()?;
+            if let Some(hooks) = hooks {
+                (hooks.started)(&mut state, context);
+            }
+            Ok(state)
+        };
+        Panic::catch(make).unwrap_or_else(|panic| Err(Failure::from(&panic)))
+    }
+
+    /// Has a state stop, and drops it. Returns the failure if it panics at that.
+    pub(super) fn stop(&self, state: Option<S>, exit: &Exit) -> Option<Failure> {
+        let mut state = state?;
+        let hooks = self.0.as_deref().and_then(|steps| steps.hooks);
+        let stopped = hooks.map(|hooks| Panic::catch(|| (hooks.stopped)(&mut state, exit)));
+        discard(state);
+        stopped?.err().map(|panic| Failure::from(&panic))
     }
 
     /// Notes a failure. Returns how long to wait until the state is made anew, unless it has failed
     /// too often.
     pub(super) fn restart(&mut self, restarts: &Restarts) -> Option<Duration> {
-        let steps = self.0.as_mut()?;
+        let steps = self.0.as_mut().filter(|steps| steps.make.is_some())?;
         restarts.count(&mut steps.made, Instant::now())
-    }
-}
-
-impl<S> Recipe<S> {
-    pub(crate) fn new(make: impl FnMut() -> Result<S, Failure> + Send + 'static) -> Recipe<S> {
-        Recipe(Some(Box::new(Steps {
-            make: Box::new(make),
-            made: VecDeque::new(),
-        })))
     }
 }
 

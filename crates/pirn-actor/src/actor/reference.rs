@@ -1,17 +1,18 @@
-//! References to an actor whose state's type is known.
+//! References to an actor, or a pool, whose state's type is known.
 
-use super::address::Address;
-use super::cell::Cell;
-use super::ending::Mortal;
-use super::handle::Handle;
-use super::sending::Patience;
+use super::address::{Address, Ask, Tell};
+use super::cell::ActorCell;
+use super::handler::Handler;
+use super::sending::Put;
+use super::weak::{Recipient, Target};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::current_limit;
-use crate::mailbox::Phase;
-use crate::monitor::Monitor;
+use crate::life::Actor;
+use crate::mailbox::Patience;
 use crate::reply::Reply;
 use crate::time::Limit;
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
@@ -19,57 +20,209 @@ use std::sync::{Arc, Weak};
 ///
 /// References are cheap to clone, and may be used from any thread. When the last one is dropped
 /// ([`Address`]es count, too), the actor is closed: it handles what is in its mailbox, and ends.
-pub struct Ref<S: Send + 'static>(Arc<Cell<S>>);
+///
+/// What ends the actor, waits for its end and tells of it are the methods of [`Actor`].
+pub struct Ref<S: Send + 'static>(Arc<ActorCell<S>>);
+
+/// What references to actors and to pools have in common, for a type with an `Arc` of a
+/// [`Put`] in it.
+macro_rules! sends {
+    ($Ref:ident, $Cell:ident) => {
+        impl<S: Send + 'static> $Ref<S> {
+            /// Takes a reference over that the caller has counted.
+            pub(crate) fn adopt(cell: Arc<$Cell<S>>) -> $Ref<S> {
+                $Ref(cell)
+            }
+
+            /// Sends a message. If the mailbox is full, waits for room, or does what
+            /// [`Overflow`](crate::Overflow) says.
+            ///
+            /// # Errors
+            /// The message comes back: the actor has ended, or there was no room.
+            pub fn send<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
+            where
+                S: Handler<M>,
+            {
+                self.0.send(message, Patience::Until(current_limit()))
+            }
+
+            /// Sends a message if there is room in the mailbox.
+            ///
+            /// # Errors
+            /// The message comes back: the actor has ended, or the mailbox is full
+            /// ([`SendError::is_full`]).
+            pub fn try_send<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
+            where
+                S: Handler<M>,
+            {
+                self.0.send(message, Patience::None)
+            }
+
+            /// Sends a message that comes before all others in the mailbox, and for which there is
+            /// always room. In a pool, one with a key comes before the others of that key.
+            ///
+            /// # Errors
+            /// The message comes back: the actor has ended.
+            pub fn send_urgent<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
+            where
+                S: Handler<M>,
+            {
+                self.0.send(message, Patience::Urgent)
+            }
+
+            /// Sends a message, and waits for the answer.
+            ///
+            /// An actor that asks while its own asker has a deadline waits no longer than that.
+            ///
+            /// # Errors
+            /// See [`AskError`]. An ask that could never be answered, because actors would wait for
+            /// each other in a circle, is an error at once. Circles that lead through a pool are
+            /// found if all its workers wait in such circles, and it may not have more.
+            pub fn ask<M: Send + 'static>(&self, message: M) -> Result<S::Reply, AskError>
+            where
+                S: Handler<M, Reply: 'static>,
+            {
+                self.0.ask(message, current_limit())
+            }
+
+            /// Sends a message, and waits for the answer for as long as `timeout`, room in the
+            /// mailbox included. A request whose asker has given up is not handled.
+            ///
+            /// # Errors
+            /// As for [`ask`](Self::ask).
+            pub fn ask_timeout<M: Send + 'static>(
+                &self,
+                message: M,
+                timeout: Duration,
+            ) -> Result<S::Reply, AskError>
+            where
+                S: Handler<M, Reply: 'static>,
+            {
+                let limit = Limit::after(timeout).min(current_limit());
+                self.0.ask(message, limit)
+            }
+
+            /// Sends a message, and returns the answer that is on its way.
+            ///
+            /// # Errors
+            /// The message comes back, as from [`send`](Self::send).
+            pub fn ask_later<M: Send + 'static>(
+                &self,
+                message: M,
+            ) -> Result<Reply<S::Reply>, SendError<M>>
+            where
+                S: Handler<M, Reply: 'static>,
+            {
+                let limit = current_limit();
+                self.0.request(message, limit, Patience::Until(limit))
+            }
+
+            /// Returns an address for one type of message: all that a sender has to know.
+            ///
+            /// # Examples
+            /// ```
+            /// use pirn_actor::{self as actor, Address, Function};
+            ///
+            /// let count = actor::spawn(Function::new(|text: String| text.len()));
+            /// let length: Address<String, usize> = count.address();
+            /// assert_eq!(length.ask("pirn".to_string()), Ok(4));
+            /// ```
+            pub fn address<M>(&self) -> Address<M, S::Reply>
+            where
+                S: Handler<M, Reply: 'static>,
+                M: Send + 'static,
+            {
+                Address::new(Arc::clone(&self.0) as Arc<_>)
+            }
+        }
+
+        impl<S: Send + 'static> Clone for $Ref<S> {
+            fn clone(&self) -> $Ref<S> {
+                self.0.retain();
+                $Ref(Arc::clone(&self.0))
+            }
+        }
+
+        impl<S: Send + 'static> Drop for $Ref<S> {
+            fn drop(&mut self) {
+                self.0.release();
+            }
+        }
+
+        impl<S: Send + 'static> Deref for $Ref<S> {
+            type Target = dyn Actor;
+            fn deref(&self) -> &Self::Target {
+                &*self.0
+            }
+        }
+
+        impl<S: Send + 'static> PartialEq for $Ref<S> {
+            fn eq(&self, other: &$Ref<S>) -> bool {
+                Arc::ptr_eq(&self.0, &other.0)
+            }
+        }
+
+        impl<S: Send + 'static> Eq for $Ref<S> {}
+
+        impl<S: Send + 'static> fmt::Debug for $Ref<S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let name = self.0.identity();
+                f.debug_tuple(stringify!($Ref)).field(name).finish()
+            }
+        }
+
+        impl<S, M> Tell<M> for $Ref<S>
+        where
+            S: Handler<M> + Send + 'static,
+            M: Send + 'static,
+        {
+            fn send(&self, message: M) -> Result<(), SendError<M>> {
+                $Ref::send(self, message)
+            }
+            fn try_send(&self, message: M) -> Result<(), SendError<M>> {
+                $Ref::try_send(self, message)
+            }
+        }
+
+        impl<S, M> Ask<M> for $Ref<S>
+        where
+            S: Handler<M, Reply: 'static> + Send + 'static,
+            M: Send + 'static,
+        {
+            type Reply = S::Reply;
+
+            fn ask(&self, message: M) -> Result<S::Reply, AskError> {
+                $Ref::ask(self, message)
+            }
+            fn ask_timeout(&self, message: M, timeout: Duration) -> Result<S::Reply, AskError> {
+                $Ref::ask_timeout(self, message, timeout)
+            }
+        }
+
+        impl<S, M> Recipient<M> for $Ref<S>
+        where
+            S: Handler<M, Reply: 'static> + Send + 'static,
+            M: Send + 'static,
+        {
+            fn target(&self) -> Target<M> {
+                Target::of_actor(&self.0)
+            }
+        }
+    };
+}
+
+pub(crate) use sends;
+
+sends!(Ref, ActorCell);
 
 impl<S: Send + 'static> Ref<S> {
-    /// Returns the reference that a new actor has.
-    pub(super) fn first(cell: Arc<Cell<S>>) -> Ref<S> {
-        Ref(cell)
-    }
-
-    pub(super) fn new(cell: Arc<Cell<S>>) -> Ref<S> {
-        cell.retain();
-        Ref(cell)
-    }
-
-    pub(crate) fn cell(&self) -> &Arc<Cell<S>> {
+    pub(crate) fn cell(&self) -> &Arc<ActorCell<S>> {
         &self.0
     }
 
-    /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
-    /// [`Overflow`](crate::Overflow) says.
-    ///
-    /// # Errors
-    /// The message comes back: the actor has ended, or there was no room.
-    pub fn send<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-    {
-        self.0.tell(message, Patience::Until(current_limit()))
-    }
-
-    /// Sends a message if there is room in the mailbox.
-    ///
-    /// # Errors
-    /// The message comes back: the actor has ended, or the mailbox is full
-    /// ([`SendError::is_full`]).
-    pub fn try_send<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-    {
-        self.0.tell(message, Patience::None)
-    }
-
-    /// Sends a message that comes before all others in the mailbox, and for which there is always
-    /// room.
-    ///
-    /// # Errors
-    /// The message comes back: the actor has ended.
-    pub fn send_urgent<M: Send + 'static>(&self, message: M) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-    {
-        self.0.tell_first(message)
+    pub(super) fn new(cell: Arc<ActorCell<S>>) -> Ref<S> {
+        cell.retain();
+        Ref(cell)
     }
 
     /// Sends messages that are handled one after the other, with nothing between them. There is
@@ -82,52 +235,9 @@ impl<S: Send + 'static> Ref<S> {
         messages: impl IntoIterator<Item = M>,
     ) -> Result<(), SendError<Vec<M>>>
     where
-        S: Handle<M>,
+        S: Handler<M>,
     {
-        self.0.tell_all(messages.into_iter().collect())
-    }
-
-    /// Sends a message, and waits for the answer.
-    ///
-    /// An actor that asks while its own asker has a deadline waits no longer than that.
-    ///
-    /// # Errors
-    /// See [`AskError`]. An ask that could never be answered, because actors would wait for each
-    /// other in a circle, is an error at once.
-    pub fn ask<M: Send + 'static>(&self, message: M) -> Result<S::Reply, AskError>
-    where
-        S: Handle<M, Reply: 'static>,
-    {
-        self.0.ask_within(message, current_limit())
-    }
-
-    /// Sends a message, and waits for the answer for as long as `timeout`, room in the mailbox
-    /// included. A request that nobody waits for any more is not handled.
-    ///
-    /// # Errors
-    /// As for [`ask`](Ref::ask).
-    pub fn ask_timeout<M: Send + 'static>(
-        &self,
-        message: M,
-        timeout: Duration,
-    ) -> Result<S::Reply, AskError>
-    where
-        S: Handle<M, Reply: 'static>,
-    {
-        let limit = Limit::after(timeout).min(current_limit());
-        self.0.ask_within(message, limit)
-    }
-
-    /// Sends a message, and returns the answer that is on its way.
-    ///
-    /// # Errors
-    /// The message comes back, as from [`send`](Ref::send).
-    pub fn ask_later<M: Send + 'static>(&self, message: M) -> Result<Reply<S::Reply>, SendError<M>>
-    where
-        S: Handle<M, Reply: 'static>,
-    {
-        let limit = current_limit();
-        self.0.request(message, limit, Patience::Until(limit))
+        self.0.send_all(messages.into_iter().collect())
     }
 
     /// Runs code in the actor, between two messages, and returns its result.
@@ -176,47 +286,9 @@ impl<S: Send + 'static> Ref<S> {
         self.0.run_detached(code)
     }
 
-    /// Returns an address for one type of message: all that a sender has to know.
-    pub fn address<M>(&self) -> Address<M, S::Reply>
-    where
-        S: Handle<M, Reply: 'static>,
-        M: Send + 'static,
-    {
-        Address::new(Arc::clone(&self.0) as Arc<_>)
-    }
-
     /// Returns a reference that does not keep the actor open.
     pub fn downgrade(&self) -> WeakRef<S> {
         WeakRef(Arc::downgrade(&self.0))
-    }
-
-    /// Has the actor end after the messages that are in its mailbox now.
-    pub fn close(&self) {
-        self.0.end(Phase::Closing);
-    }
-
-    /// Has the actor end after the message that it is at. Those who wait for answers to others get
-    /// [`AskError::Gone`].
-    pub fn stop(&self) {
-        self.0.end(Phase::Stopping);
-    }
-
-    /// Has the actor end, and interrupts the message that it is at: its blocking calls fail.
-    pub fn kill(&self) {
-        self.0.end(Phase::Killing);
-    }
-
-    /// Waits until the actor has ended.
-    pub fn join(&self) -> Exit {
-        self.0
-            .ending()
-            .join(Limit::NEVER)
-            .expect("without a time limit it has ended")
-    }
-
-    /// Waits until the actor has ended, for as long as `timeout`.
-    pub fn join_timeout(&self, timeout: Duration) -> Option<Exit> {
-        self.0.ending().join(Limit::after(timeout))
     }
 
     /// Waits until the actor's recipe has made its state.
@@ -224,71 +296,15 @@ impl<S: Send + 'static> Ref<S> {
     /// # Errors
     /// The actor has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
-        match self.0.ending().wait_built(1, Limit::NEVER).0 {
+        match self.0.life.ending.wait_built(1, Limit::NEVER).0 {
             None => Ok(()),
             Some(exit) => Err(exit),
         }
     }
-
-    /// Returns how the actor has ended, if it has.
-    pub fn exit(&self) -> Option<Exit> {
-        self.0.exit()
-    }
-
-    /// Returns what tells of the actor's end.
-    pub fn monitor(&self) -> Monitor {
-        Monitor::of(Arc::clone(&self.0) as Arc<_>)
-    }
-
-    /// Calls a function when the actor ends, on its thread; at once and here if it has ended.
-    pub fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
-        self.0.ending().watch(Box::new(f));
-    }
-
-    /// Returns the actor's name.
-    pub fn name(&self) -> Arc<str> {
-        self.0.identity().name()
-    }
-
-    /// Returns the number of messages that the actor has not begun.
-    pub fn len(&self) -> usize {
-        self.0.mailbox().len()
-    }
-
-    /// Returns true if the actor has begun all messages.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl<S: Send + 'static> Clone for Ref<S> {
-    fn clone(&self) -> Ref<S> {
-        Ref::new(Arc::clone(&self.0))
-    }
-}
-
-impl<S: Send + 'static> Drop for Ref<S> {
-    fn drop(&mut self) {
-        self.0.release();
-    }
-}
-
-impl<S: Send + 'static> PartialEq for Ref<S> {
-    fn eq(&self, other: &Ref<S>) -> bool {
-        self.0.identity() == other.0.identity()
-    }
-}
-
-impl<S: Send + 'static> Eq for Ref<S> {}
-
-impl<S: Send + 'static> fmt::Debug for Ref<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Ref").field(self.0.identity()).finish()
-    }
 }
 
 /// A reference that does not keep its actor open.
-pub struct WeakRef<S: Send + 'static>(Weak<Cell<S>>);
+pub struct WeakRef<S: Send + 'static>(Weak<ActorCell<S>>);
 
 impl<S: Send + 'static> WeakRef<S> {
     /// Returns a reference, unless the actor is gone. It may be closing.

@@ -9,12 +9,11 @@
 //!   A supervisor is told of each state made, and of each pause. While the actor is held there is no state: a supervisor that is told of the pause may rely on that.
 //! ```
 
-use super::cell::{Body, Cell, Change, Rare};
+use super::cell::{ActorCell, Body, Change, Item, Rare, Threads};
 use super::context::Context;
 use super::overtime::Overtime;
-use super::threads::Threads;
 use crate::error::{Exit, Failure, discard};
-use crate::identity::{Identity, Works, while_working_for};
+use crate::identity::while_working_for;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
 use crate::time::Limit;
@@ -29,8 +28,8 @@ pub(crate) const RETRY: (Duration, Duration) =
 
 /// Starts a thread for an actor. What is in its mailbox stays there if none can be had, and another
 /// attempt is made soon.
-pub(super) fn start<S: Send>(cell: Arc<Cell<S>>) {
-    attempt(cell.options.threads(), Due::new(cell), RETRY.0);
+pub(super) fn start<S: Send>(cell: Arc<ActorCell<S>>) {
+    attempt(Threads::of(&cell.options), Due::new(cell), RETRY.0);
 }
 
 fn attempt(threads: Threads, due: Due, retry: Duration) {
@@ -49,16 +48,16 @@ struct Due {
     run: unsafe fn(*const ()),
 }
 
-// SAFETY: it is an `Arc<Cell<S>>`, whose state and messages are `Send`, in two words.
+// SAFETY: it is an `Arc<ActorCell<S>>`, whose state and messages are `Send`, in two words.
 unsafe impl Send for Due {}
 
 impl Due {
-    fn new<S: Send>(cell: Arc<Cell<S>>) -> Due {
+    fn new<S: Send>(cell: Arc<ActorCell<S>>) -> Due {
         /// # Safety
         /// The pointer is of `Arc::into_raw`, for a cell of this type, and used once.
         unsafe fn run_raw<S: Send>(cell: *const ()) {
             // SAFETY: the caller's contract.
-            run(unsafe { Arc::from_raw(cell.cast::<Cell<S>>()) });
+            run(unsafe { Arc::from_raw(cell.cast::<ActorCell<S>>()) });
         }
         Due {
             cell: Arc::into_raw(cell).cast(),
@@ -69,7 +68,7 @@ impl Due {
     /// Runs the actor. Called once, of all copies: on the thread that is started.
     fn run(self) {
         // SAFETY: see `new`. What the actor borrows is borrowed until its end is published, by the
-        // contract of `Cell::borrowing`; state and messages are gone before (`end`).
+        // contract of `ActorCell::borrowing`; state and messages are gone before (`end`).
         unsafe { (self.run)(self.cell) }
     }
 }
@@ -86,18 +85,8 @@ enum Leave {
     End(Exit),
 }
 
-impl<S: Send> Works for Cell<S> {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    fn about_to_wait(&self) {
-        self.mailbox.let_in();
-    }
-}
-
 /// Works on an actor's messages until there are none.
-fn run<S: Send>(cell: Arc<Cell<S>>) {
+fn run<S: Send>(cell: Arc<ActorCell<S>>) {
     let thread = thread::current();
     let context = Context::new(cell);
     let cell = context.cell();
@@ -117,19 +106,19 @@ fn run<S: Send>(cell: Arc<Cell<S>>) {
 }
 
 fn work<S: Send>(
-    cell: &Cell<S>,
+    cell: &ActorCell<S>,
     body: &mut Body<S>,
     context: &Context<S>,
-    batch: &mut Batch<super::Item<S>>,
+    batch: &mut Batch<Item<S>>,
 ) -> Leave {
-    let rare = cell.options.rare.as_deref();
+    let rare = cell.options.as_deref();
     let least_between = rare.and_then(|rare| rare.least_between);
     loop {
         if body.state.is_none() && cell.mailbox.goes_on() {
-            match body.recipe.make() {
+            match body.recipe.make(context) {
                 Ok(state) => {
                     body.state = Some(state);
-                    cell.ending.built();
+                    cell.life.ending.built();
                     cell.supervised(Change::Ready);
                 }
                 Err(failure) => match failed(cell, body, batch, failure) {
@@ -143,8 +132,9 @@ fn work<S: Send>(
             Next::Idle => return Leave::Pause,
             Next::Held => {
                 // A supervisor restarts it together with another one.
-                discard(body.state.take());
-                cell.supervised(Change::Held(None));
+                let failure = body.recipe.stop(body.state.take(), &Exit::Stopped);
+                cell.life.ending.stop_watching();
+                cell.supervised(Change::Held(failure));
                 return Leave::Pause;
             }
             Next::End(phase) => return Leave::End(exit(phase)),
@@ -171,12 +161,12 @@ fn work<S: Send>(
 
 /// Handles an item. Returns the failure if that panicked, or took too long.
 fn deliver<S: Send>(
-    cell: &Cell<S>,
-    item: super::Item<S>,
+    cell: &ActorCell<S>,
+    item: Item<S>,
     state: &mut S,
     context: &Context<S>,
 ) -> Option<Failure> {
-    let rare = cell.options.rare.as_deref();
+    let rare = cell.options.as_deref();
     let overtime = rare.and_then(|rare| rare.overtime.as_ref());
     let overtime = overtime.map(|overtime| overtime.begin(item.name()));
     let outcome = Panic::catch(|| item.deliver(state, context));
@@ -197,13 +187,14 @@ pub(crate) fn exit(phase: Phase) -> Exit {
 
 /// Gives the state up after a failure. Returns nothing if the recipe is to make another one.
 fn failed<S: Send>(
-    cell: &Cell<S>,
+    cell: &ActorCell<S>,
     body: &mut Body<S>,
-    batch: &mut Batch<super::Item<S>>,
+    batch: &mut Batch<Item<S>>,
     failure: Failure,
 ) -> Option<Leave> {
     discard(body.state.take());
-    let rare = cell.options.rare.as_deref();
+    cell.life.ending.stop_watching();
+    let rare = cell.options.as_deref();
     if let Some(restarts) = rare.and_then(|rare| rare.restarts.as_ref())
         && let Some(pause) = body.recipe.restart(restarts)
     {
@@ -227,7 +218,7 @@ fn failed<S: Send>(
 }
 
 /// Tells of the messages that were never begun, and drops them.
-pub(crate) fn undelivered<S>(left: impl Iterator<Item = super::Item<S>>, rare: Option<&Rare>) {
+pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, rare: Option<&Rare>) {
     let tell = rare.and_then(|rare| rare.on_undelivered.as_ref());
     for item in left {
         if let Some(tell) = tell {
@@ -237,36 +228,37 @@ pub(crate) fn undelivered<S>(left: impl Iterator<Item = super::Item<S>>, rare: O
     }
 }
 
-fn end<S: Send>(cell: &Cell<S>, body: &mut Body<S>, batch: Batch<super::Item<S>>, exit: Exit) {
-    undelivered(cell.mailbox.finish(batch), cell.options.rare.as_deref());
-    discard(body.state.take());
+fn end<S: Send>(cell: &ActorCell<S>, body: &mut Body<S>, batch: Batch<Item<S>>, exit: Exit) {
+    let failure = body.recipe.stop(body.state.take(), &exit);
+    let exit = failure.map_or(exit, Exit::Failed);
+    undelivered(cell.mailbox.finish(batch), cell.options.as_deref());
     discard(core::mem::replace(
         &mut body.recipe,
         super::recipe::Recipe::NONE,
     ));
-    snapshot::forget(&cell.identity);
-    cell.ending.publish(&exit);
+    snapshot::forget(&cell.life.identity);
+    cell.life.ending.publish(&exit);
 }
 
 /// Ends an actor that is idle, on the running thread, if nobody can tell that from an end on a
 /// thread of its own: it is the usual kind, with nothing to drop and nobody to be called. Returns
 /// true if it has ended.
-pub(super) fn end_idle<S: Send>(cell: &Cell<S>, phase: Phase) -> bool {
-    if core::mem::needs_drop::<S>() || cell.options.rare.is_some() {
+pub(super) fn end_idle<S: Send>(cell: &ActorCell<S>, phase: Phase) -> bool {
+    if core::mem::needs_drop::<S>() || cell.options.is_some() {
         return false;
     }
     // A runner that is leaving has it for a moment longer.
     let Ok(body) = cell.body.try_lock() else {
         return false;
     };
-    let ends = || snapshot::forget_if(&cell.identity, || cell.mailbox.end_idle());
-    body.recipe.is_none() && cell.ending.publish_unwatched(exit(phase), ends)
+    let ends = || snapshot::forget_if(&cell.life.identity, || cell.mailbox.end_idle());
+    body.recipe.is_none() && cell.life.ending.publish_unwatched(exit(phase), ends)
 }
 
-impl<S: Send> Cell<S> {
+impl<S: Send> ActorCell<S> {
     /// Tells the supervisor, if there is one.
     fn supervised(&self, change: Change) {
-        let rare = self.options.rare.as_deref();
+        let rare = self.options.as_deref();
         if let Some(overseer) = rare.and_then(|rare| rare.supervisor.as_ref()) {
             (overseer.tell)(change);
         }

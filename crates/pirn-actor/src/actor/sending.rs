@@ -1,40 +1,97 @@
-//! Sending and asking: from a message to a parcel in the mailbox.
+//! Sending and asking: a message becomes a parcel, which goes into the mailbox, and is handled.
+//!
+//! ```text
+//!   send     -> Told     message                            the answer is dropped
+//!   ask      -> Asked    message, reply, time limit         the answer goes to the asker
+//!   run      -> Query    code, reply, time limit            so does what the code returns
+//!   pipeline -> Passed   message, onward, time limit        the answer goes on (`passing.rs`)
+//! ```
 
-use super::cell::Cell;
+use super::cell::{ActorCell, Item};
 use super::context::Context;
-use super::handle::{Asked, Code, Handle, Query, Told, Tracked};
-use super::wait::ForRoom;
+use super::handler::Handler;
+use super::passing::Passed;
 use crate::edges::To;
 use crate::envelope::{Envelope, Parcel};
-use crate::error::{AskError, Refusal, SendError};
-use crate::mailbox::Then;
-use crate::reply::{self, Reply};
+use crate::error::{AskError, Failure, Refusal, SendError, short_name};
+use crate::identity::{current_limit, while_handling};
+use crate::life::Actor;
+use crate::mailbox::Patience;
+use crate::reply::{self, Reply, ReplyTo};
 use crate::time::Limit;
-use crate::time::timers::Handled;
+use pirn::thread::Panic;
 
-/// What a push returns.
-type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
+/// An actor, or several, with states of one type: what can be sent parcels for that.
+pub(crate) trait Put: Actor {
+    type State: Send;
+    /// What has to be known of a message before it is put.
+    type Tag;
 
-/// Whether a sender waits for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    None,
-    Until(Limit),
-    /// It does not have to: its message goes before all others, and there is always room.
-    Urgent,
-}
+    fn tag<M: 'static>(&self, message: &M) -> Self::Tag;
 
-impl<S: Send> Cell<S> {
-    /// Puts a parcel into the mailbox. It comes back if it is refused.
-    pub(super) fn put<P>(&self, parcel: P, patience: Patience) -> Result<(), (Refusal, P)>
+    /// Returns what an asker waits for.
+    fn to(&self) -> To;
+
+    /// Puts a parcel. It comes back if it is refused.
+    fn put<P>(&self, parcel: P, tag: Self::Tag, patience: Patience) -> Result<(), (Refusal, P)>
     where
-        P: Parcel<S, Context<S>> + 'static,
-    {
-        // SAFETY: it borrows nothing.
-        unsafe { self.put_borrowing(parcel, patience) }
+        P: Parcel<Self::State, Context<Self::State>> + 'static;
+
+    fn refused<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
+        SendError::new(message, self.identity().name(), refusal)
     }
 
-    /// Does the same for a parcel that borrows.
+    fn send<M>(&self, message: M, patience: Patience) -> Result<(), SendError<M>>
+    where
+        Self::State: Handler<M>,
+        M: Send + 'static,
+    {
+        let tag = self.tag(&message);
+        self.put(Told(message), tag, patience)
+            .map_err(|(refusal, Told(message))| self.refused(message, refusal))
+    }
+
+    /// Asks. The reply can be awaited.
+    fn request<M>(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<<Self::State as Handler<M>>::Reply>, SendError<M>>
+    where
+        Self::State: Handler<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        let tag = self.tag(&message);
+        let (reply, awaited) = reply::pair(self.to());
+        let asked = Asked {
+            message,
+            reply,
+            limit,
+        };
+        self.put(asked, tag, patience)
+            .map(|()| awaited)
+            .map_err(|(refusal, asked)| self.refused(asked.withdraw(), refusal))
+    }
+
+    /// Asks, and waits for the answer, within one time limit.
+    fn ask<M>(
+        &self,
+        message: M,
+        limit: Limit,
+    ) -> Result<<Self::State as Handler<M>>::Reply, AskError>
+    where
+        Self::State: Handler<M, Reply: 'static>,
+        M: Send + 'static,
+    {
+        self.request(message, limit, Patience::Until(limit))
+            .map_err(SendError::into_ask_error)?
+            .recv_within(limit)
+    }
+}
+
+impl<S: Send> ActorCell<S> {
+    /// Puts a parcel that may borrow into the mailbox. It comes back if it is refused.
     ///
     /// # Safety
     /// What it borrows outlives the actor.
@@ -48,43 +105,11 @@ impl<S: Send> Cell<S> {
     {
         // SAFETY: the caller's contract: the mailbox is empty when the actor has ended.
         let envelope = unsafe { Envelope::borrowing(parcel) };
-        let pushed = match patience {
-            Patience::None => self.mailbox.try_push(envelope, Envelope::displace),
-            Patience::Urgent => self.mailbox.push_urgent(envelope).map(|then| (then, None)),
-            Patience::Until(limit) => {
-                let wait = ForRoom {
-                    at: &self.identity,
-                    limit,
-                };
-                self.mailbox.push(envelope, Envelope::displace, &wait)
-            }
-        };
-        self.pushed(pushed)
-    }
-
-    /// Puts a parcel before all others.
-    pub(super) fn put_first<P>(&self, parcel: P) -> Result<(), (Refusal, P)>
-    where
-        P: Parcel<S, Context<S>> + 'static,
-    {
-        let pushed = self.mailbox.push_urgent(Envelope::new(parcel));
-        self.pushed(pushed.map(|then| (then, None)))
-    }
-
-    /// Puts a parcel after all others, whatever the capacity.
-    fn put_beyond<P>(&self, parcel: P) -> Result<(), (Refusal, P)>
-    where
-        P: Parcel<S, Context<S>> + 'static,
-    {
-        let pushed = self.mailbox.push_beyond(Envelope::new(parcel));
-        self.pushed(pushed.map(|then| (then, None)))
-    }
-
-    fn pushed<P>(&self, pushed: Pushed<super::Item<S>>) -> Result<(), (Refusal, P)>
-    where
-        P: Parcel<S, Context<S>>,
-    {
-        match pushed {
+        let at = &self.life.identity;
+        match self
+            .mailbox
+            .push(envelope, patience, at, Envelope::displace)
+        {
             Ok((then, displaced)) => {
                 self.then(then);
                 drop(displaced);
@@ -94,149 +119,251 @@ impl<S: Send> Cell<S> {
             Err((refusal, envelope)) => Err((refusal, unsafe { envelope.into_parcel() })),
         }
     }
+}
 
-    pub(super) fn tell<M>(&self, message: M, patience: Patience) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-        M: Send + 'static,
-    {
-        self.put(Told(message), patience)
-            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
+impl<S: Send + 'static> Put for ActorCell<S> {
+    type State = S;
+    type Tag = ();
+
+    fn tag<M: 'static>(&self, _: &M) {}
+
+    fn to(&self) -> To {
+        ActorCell::to(self)
     }
 
-    /// Closes the mailbox, with a last message behind all others.
-    pub(crate) fn close_with<M>(&self, message: M)
+    fn put<P>(&self, parcel: P, (): (), patience: Patience) -> Result<(), (Refusal, P)>
     where
-        S: Handle<M>,
-        M: Send + 'static,
+        P: Parcel<S, Context<S>> + 'static,
     {
-        // Refused if it is closed already: dropped, outside of the lock.
-        if let Ok(then) = self.mailbox.close_with(Envelope::new(Told(message))) {
-            self.then(then);
-        }
+        // SAFETY: it borrows nothing.
+        unsafe { self.put_borrowing(parcel, patience) }
     }
+}
 
-    pub(super) fn tell_first<M>(&self, message: M) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-        M: Send + 'static,
-    {
-        self.put_first(Told(message))
-            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
-    }
-
-    pub(super) fn tell_beyond<M>(&self, message: M) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-        M: Send + 'static,
-    {
-        self.put_beyond(Told(message))
-            .map_err(|(refusal, Told(message))| self.send_error(message, refusal))
-    }
-
-    pub(super) fn tell_tracked<M>(&self, message: M, handled: Handled) -> Result<(), SendError<M>>
-    where
-        S: Handle<M>,
-        M: Send + 'static,
-    {
-        self.put_beyond(Tracked { message, handled })
-            .map_err(|(refusal, tracked)| self.send_error(tracked.message, refusal))
-    }
-
-    /// Asks. The reply can be awaited.
-    pub(super) fn request<M>(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<S::Reply>, SendError<M>>
-    where
-        S: Handle<M, Reply: 'static>,
-        M: Send + 'static,
-    {
-        let (to, reply) = reply::pair(To::Actor(self.identity.clone()));
-        let asked = Asked {
-            message,
-            reply: to,
-            limit,
-        };
-        match self.put(asked, patience) {
-            Ok(()) => Ok(reply),
-            Err((refusal, asked)) => {
-                asked.reply.withdraw();
-                Err(self.send_error(asked.message, refusal))
-            }
-        }
-    }
-
-    /// Asks, and waits for the answer, within one time limit.
-    pub(super) fn ask_within<M>(&self, message: M, limit: Limit) -> Result<S::Reply, AskError>
-    where
-        S: Handle<M, Reply: 'static>,
-        M: Send + 'static,
-    {
-        self.request(message, limit, Patience::Until(limit))
-            .map_err(SendError::into_ask_error)?
-            .recv_within(limit)
-    }
-
+impl<S: Send + 'static> ActorCell<S> {
     pub(super) fn run_later<F, R>(&self, code: F, limit: Limit) -> Result<Reply<R>, AskError>
     where
         F: FnOnce(&mut S) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (to, reply) = reply::pair(To::Actor(self.identity.clone()));
-        let query = Query {
-            code,
-            reply: to,
+        let (reply, awaited) = reply::pair(self.to());
+        let query = Query(Asked {
+            message: code,
+            reply,
             limit,
-        };
-        match self.put(query, Patience::Until(limit)) {
-            Ok(()) => Ok(reply),
-            Err((refusal, query)) => {
-                query.reply.withdraw();
-                Err(self.send_error((), refusal).into_ask_error())
-            }
-        }
+        });
+        self.put(query, (), Patience::Until(limit))
+            .map(|()| awaited)
+            .map_err(|(refusal, Query(asked))| {
+                asked.reply.withdraw();
+                refusal.into()
+            })
     }
 
     pub(super) fn run_detached<F>(&self, code: F) -> Result<(), SendError<F>>
     where
         F: FnOnce(&mut S) + Send + 'static,
     {
-        let limit = crate::identity::current_limit();
-        self.put(Code(code), Patience::Until(limit))
-            .map_err(|(refusal, Code(code))| self.send_error(code, refusal))
-    }
-
-    pub(crate) fn send_error<M>(&self, message: M, refusal: Refusal) -> SendError<M> {
-        SendError::new(message, self.identity.name(), refusal)
+        self.put(Code(code), (), Patience::Until(current_limit()))
+            .map_err(|(refusal, Code(code))| self.refused(code, refusal))
     }
 
     /// Puts several messages with nothing between them, or none of them.
-    pub(super) fn tell_all<M>(&self, messages: Vec<M>) -> Result<(), SendError<Vec<M>>>
+    pub(super) fn send_all<M>(&self, messages: Vec<M>) -> Result<(), SendError<Vec<M>>>
     where
-        S: Handle<M>,
+        S: Handler<M>,
         M: Send + 'static,
     {
-        let envelopes: Vec<super::Item<S>> = messages
-            .into_iter()
-            .map(|message| Envelope::new(Told(message)))
-            .collect();
+        let envelope = |message| Envelope::new(Told(message));
+        let envelopes: Vec<Item<S>> = messages.into_iter().map(envelope).collect();
         match self.mailbox.try_push_all(envelopes) {
             Ok(then) => {
                 self.then(then);
                 Ok(())
             }
             Err((refusal, envelopes)) => {
-                let back = |envelope: super::Item<S>| {
+                let back = |envelope: Item<S>| {
                     // SAFETY: each was made of a `Told<M>`, above.
                     let Told(message) = unsafe { envelope.into_parcel() };
                     message
                 };
-                let messages = envelopes.into_iter().map(back).collect();
-                Err(self.send_error(messages, refusal))
+                Err(self.refused(envelopes.into_iter().map(back).collect(), refusal))
             }
         }
+    }
+}
+
+/// An actor, to those who send it messages of the type `M` and may get answers of the type `R`.
+pub(crate) trait Receive<M, R>: Actor {
+    /// Puts a message whose answer goes on. If it is refused, those who wait for the answer hear of
+    /// that, too.
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>>;
+
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        self.pass(Passed::told(message), patience)
+    }
+
+    fn request(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<R>, SendError<M>>;
+
+    /// Adds those, in order, that each do their part before there is an answer.
+    fn stages(&self, stages: &mut Vec<To>) {
+        stages.push(To::Actor(self.identity().clone()));
+    }
+}
+
+impl<A, M, R> Receive<M, R> for A
+where
+    A: Put,
+    A::State: Handler<M, Reply = R>,
+    M: Send + 'static,
+    R: Send + 'static,
+{
+    fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
+        let tag = self.tag(&passed.message);
+        self.put(passed, tag, patience)
+            .map_err(|(refusal, passed)| passed.refused(refusal, self.identity()))
+    }
+
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        Put::send(self, message, patience)
+    }
+
+    fn request(
+        &self,
+        message: M,
+        limit: Limit,
+        patience: Patience,
+    ) -> Result<Reply<R>, SendError<M>> {
+        Put::request(self, message, limit, patience)
+    }
+
+    fn stages(&self, stages: &mut Vec<To>) {
+        stages.push(self.to());
+    }
+}
+
+/// A message without an asker.
+pub(crate) struct Told<M>(pub(crate) M);
+
+impl<S, M> Parcel<S, Context<S>> for Told<M>
+where
+    S: Handler<M>,
+    M: Send,
+{
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        drop(while_handling::<M, _>(|| state.handle(self.0, context)));
+    }
+
+    fn name() -> &'static str {
+        short_name::<M>()
+    }
+}
+
+/// A message with an asker.
+pub(crate) struct Asked<M, R> {
+    pub(crate) message: M,
+    pub(crate) reply: ReplyTo<R>,
+    /// The time until which the asker waits.
+    pub(crate) limit: Limit,
+}
+
+impl<M, R> Asked<M, R> {
+    /// Returns the message of a request that was refused. The asker has it back.
+    pub(crate) fn withdraw(self) -> M {
+        self.reply.withdraw();
+        self.message
+    }
+
+    fn is_open(&self) -> bool {
+        self.reply.is_wanted() && !self.limit.is_past()
+    }
+
+    #[inline]
+    fn answer(self, f: impl FnOnce(M) -> R) {
+        let Asked {
+            message,
+            reply,
+            limit,
+        } = self;
+        match Panic::catch(|| limit.hold_during(|| f(message))) {
+            // The state is whole: a panic here is one of the asker's waker, or of the drop of an
+            // answer whose asker has given up.
+            Ok(value) => drop(Panic::catch(|| reply.send(value))),
+            // The asker learns of it before the actor does.
+            Err(panic) => {
+                reply.give(Err(AskError::Failed(Failure::from(&panic))));
+                panic.resume();
+            }
+        }
+    }
+}
+
+impl<S, M, R> Parcel<S, Context<S>> for Asked<M, R>
+where
+    S: Handler<M, Reply = R>,
+    M: Send,
+    R: Send,
+{
+    #[inline]
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        self.answer(|message| while_handling::<M, _>(|| state.handle(message, context)));
+    }
+
+    fn name() -> &'static str {
+        short_name::<M>()
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.is_open()
+    }
+
+    fn displace(&mut self) {
+        self.reply.displace();
+    }
+}
+
+/// Code in place of a message.
+pub(crate) struct Code<F>(pub(crate) F);
+
+impl<S, F> Parcel<S, Context<S>> for Code<F>
+where
+    F: FnOnce(&mut S) + Send,
+{
+    fn deliver(self, state: &mut S, _: &Context<S>) {
+        (self.0)(state);
+    }
+
+    fn name() -> &'static str {
+        "code"
+    }
+}
+
+/// Code whose result a thread waits for.
+pub(crate) struct Query<F, R>(pub(crate) Asked<F, R>);
+
+impl<S, F, R> Parcel<S, Context<S>> for Query<F, R>
+where
+    F: FnOnce(&mut S) -> R + Send,
+    R: Send,
+{
+    fn deliver(self, state: &mut S, _: &Context<S>) {
+        self.0.answer(|code| code(state));
+    }
+
+    fn name() -> &'static str {
+        "code"
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.0.is_open()
+    }
+
+    fn displace(&mut self) {
+        self.0.reply.displace();
     }
 }

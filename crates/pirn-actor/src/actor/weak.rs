@@ -1,14 +1,12 @@
 //! Addresses that do not keep their receiver open: what timers, topics and registries have of it.
 
-use super::address::{Address, Receive, Tell};
-use super::cell::Cell;
-use super::ending::Ending;
-use super::handle::Handle;
-use super::reference::Ref;
-use super::sending::Patience;
+use super::address::{Address, Tell};
+use super::passing::Passed;
+use super::sending::Receive;
 use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit};
-use crate::registry::Ends;
+use crate::life::Actor;
+use crate::mailbox::Patience;
 use crate::time::timers::Handled;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -40,6 +38,10 @@ impl<M, R> WeakAddress<M, R> {
     pub fn upgrade(&self) -> Option<Address<M, R>> {
         self.actor.upgrade().map(Address::new)
     }
+
+    fn gone(&self, message: M) -> SendError<M> {
+        SendError::new(message, self.identity.name(), Refusal::Closed)
+    }
 }
 
 impl<M, R> Clone for WeakAddress<M, R> {
@@ -60,7 +62,8 @@ impl<M, R> fmt::Debug for WeakAddress<M, R> {
 /// # Examples
 /// Something of one's own becomes one by [`Target::new`]:
 /// ```
-/// use pirn_actor::{self as actor, Recipient, SendError, Target, Tell};
+/// use pirn_actor::{self as actor, SendError};
+/// use pirn_actor::address::{Recipient, Target, Tell};
 /// use std::sync::mpsc;
 ///
 /// #[derive(Clone)]
@@ -80,7 +83,7 @@ impl<M, R> fmt::Debug for WeakAddress<M, R> {
 ///     }
 /// }
 /// let (lines, told) = mpsc::channel();
-/// actor::send_after(&Lines(lines), std::time::Duration::from_millis(1), 7);
+/// actor::time::send_after(&Lines(lines), std::time::Duration::from_millis(1), 7);
 /// assert_eq!(told.recv().unwrap(), "7");
 /// ```
 pub trait Recipient<M>: Tell<M> {
@@ -93,29 +96,61 @@ pub trait Recipient<M>: Tell<M> {
 /// Cheap to clone. See [`Recipient`].
 pub struct Target<M: 'static>(Arc<dyn Sends<M>>);
 
-/// How a [`Target`] is sent to.
-pub(crate) enum Mode {
-    /// Waits for room, if the receiver is made so.
-    Wait,
-    /// Does not wait.
-    Try,
-    /// There is always room, after all others.
-    Beyond,
-    /// There is always room, before all others.
-    First,
-    /// There is always room, and this is dropped when the message has been handled.
-    Tracked(Handled),
-}
-
 /// A receiver, to those who send to it by a [`Target`].
 pub(crate) trait Sends<M>: Send + Sync {
-    fn tell(&self, message: M, mode: Mode) -> Result<(), SendError<M>>;
-    /// Returns who it is, if that is an actor.
-    fn identity(&self) -> Option<&Identity>;
-    /// Has a function called when the receiver ends, at once if it has, never if that is not known.
-    fn watch(&self, f: Box<dyn FnOnce() + Send>);
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>>;
+
+    /// Puts a message after all others, whatever the capacity, and drops `handled` when it has been
+    /// handled: at once, if that is not known.
+    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
+        drop(handled);
+        self.tell(message, Patience::Beyond)
+    }
+
+    /// Returns the number of the actor that it is, if it is one, and the actor unless it is gone.
+    fn actor(&self) -> Option<(u64, Option<Arc<dyn Actor>>)> {
+        None
+    }
+
     /// Returns true if it is known to have ended.
-    fn has_ended(&self) -> bool;
+    fn has_ended(&self) -> bool {
+        let is_over = |actor: Arc<dyn Actor>| actor.exit().is_some();
+        self.actor()
+            .is_some_and(|(_, actor)| actor.is_none_or(is_over))
+    }
+}
+
+impl<M, R> Sends<M> for WeakAddress<M, R> {
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        match self.actor.upgrade() {
+            Some(actor) => actor.tell(message, patience),
+            None => Err(self.gone(message)),
+        }
+    }
+
+    fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
+        match self.actor.upgrade() {
+            Some(actor) => actor.pass(Passed::tracked(message, handled), Patience::Beyond),
+            None => Err(self.gone(message)),
+        }
+    }
+
+    fn actor(&self) -> Option<(u64, Option<Arc<dyn Actor>>)> {
+        let actor = self.actor.upgrade().map(|actor| actor as Arc<dyn Actor>);
+        Some((self.identity.number(), actor))
+    }
+}
+
+/// A receiver that is known by its [`Tell`] alone.
+struct By<T>(T);
+
+impl<M, T: Tell<M> + Send + Sync> Sends<M> for By<T> {
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        match patience {
+            Patience::Until(_) => self.0.send(message),
+            Patience::None | Patience::Urgent | Patience::Beyond => self.0.try_send(message),
+        }
+    }
 }
 
 impl<M> Target<M> {
@@ -123,38 +158,21 @@ impl<M> Target<M> {
     ///
     /// Timers and topics use [`Tell::try_send`], and try again later, or not, if there is no room.
     pub fn new(tell: impl Tell<M> + Send + Sync + 'static) -> Target<M> {
-        Target(Arc::new(By(tell)))
+        Target::of(By(tell))
     }
 
     pub(crate) fn of(sends: impl Sends<M> + 'static) -> Target<M> {
         Target(Arc::new(sends))
     }
 
-    pub(crate) fn tell(&self, message: M, mode: Mode) -> Result<(), SendError<M>> {
-        self.0.tell(message, mode)
+    /// The target of an actor.
+    pub(crate) fn of_actor<R: 'static>(actor: &Arc<impl Receive<M, R> + 'static>) -> Target<M> {
+        let weak = Arc::downgrade(actor);
+        Target::of(WeakAddress::of(weak, actor.identity().clone()))
     }
 
-    pub(crate) fn identity(&self) -> Option<&Identity> {
-        self.0.identity()
-    }
-
-    pub(crate) fn watch(&self, f: Box<dyn FnOnce() + Send>) {
-        self.0.watch(f);
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.0.has_ended()
-    }
-}
-
-impl<M: Send + 'static> Target<M> {
-    /// The target of an actor's own timers.
-    pub(crate) fn of_cell<S>(cell: &Arc<Cell<S>>) -> Target<M>
-    where
-        S: Handle<M, Reply: 'static> + Send + 'static,
-    {
-        let actor = Arc::downgrade(cell) as Weak<dyn Receive<M, S::Reply>>;
-        Target::of(WeakAddress::of(actor, cell.identity().clone()))
+    pub(crate) fn sends(&self) -> &dyn Sends<M> {
+        &*self.0
     }
 }
 
@@ -166,16 +184,17 @@ impl<M> Clone for Target<M> {
 
 impl<M> fmt::Debug for Target<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Target").field(&self.identity()).finish()
+        let actor = self.0.actor().and_then(|(_, actor)| actor);
+        f.debug_tuple("Target").field(&actor).finish()
     }
 }
 
 impl<M> Tell<M> for Target<M> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {
-        self.tell(message, Mode::Wait)
+        self.0.tell(message, Patience::Until(current_limit()))
     }
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.tell(message, Mode::Try)
+        self.0.tell(message, Patience::None)
     }
 }
 
@@ -185,80 +204,8 @@ impl<M> Recipient<M> for Target<M> {
     }
 }
 
-impl<M, R> Sends<M> for WeakAddress<M, R> {
-    fn tell(&self, message: M, mode: Mode) -> Result<(), SendError<M>> {
-        let Some(actor) = self.actor.upgrade() else {
-            let name = self.identity.name();
-            return Err(SendError::new(message, name, Refusal::Closed));
-        };
-        match mode {
-            Mode::Wait => actor.tell(message, Patience::Until(current_limit())),
-            Mode::Try => actor.tell(message, Patience::None),
-            Mode::Beyond => actor.tell_beyond(message),
-            Mode::First => actor.tell_first(message),
-            Mode::Tracked(handled) => actor.tell_tracked(message, handled),
-        }
-    }
-
-    fn identity(&self) -> Option<&Identity> {
-        Some(&self.identity)
-    }
-
-    fn watch(&self, f: Box<dyn FnOnce() + Send>) {
-        match self.actor.upgrade() {
-            Some(actor) => drop(actor.ending().watch(Box::new(move |_| f()))),
-            None => f(),
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        let actor = self.actor.upgrade();
-        actor.is_none_or(|actor| actor.ending().exit().is_some())
-    }
-}
-
-impl<M, R> Ends for WeakAddress<M, R> {
-    fn with_ending(&self, f: &mut dyn FnMut(&Ending)) {
-        if let Some(actor) = self.actor.upgrade() {
-            f(actor.ending());
-        }
-    }
-}
-
-/// What is known by its `Tell` alone.
-struct By<T>(T);
-
-impl<M, T: Tell<M> + Send + Sync> Sends<M> for By<T> {
-    fn tell(&self, message: M, mode: Mode) -> Result<(), SendError<M>> {
-        match mode {
-            Mode::Wait => self.0.send(message),
-            Mode::Try | Mode::Beyond | Mode::First | Mode::Tracked(_) => self.0.try_send(message),
-        }
-    }
-
-    fn identity(&self) -> Option<&Identity> {
-        None
-    }
-
-    fn watch(&self, _: Box<dyn FnOnce() + Send>) {}
-
-    fn has_ended(&self) -> bool {
-        false
-    }
-}
-
 impl<M, R> Recipient<M> for Address<M, R> {
     fn target(&self) -> Target<M> {
         Target::of(self.downgrade())
-    }
-}
-
-impl<S, M> Recipient<M> for Ref<S>
-where
-    S: Handle<M, Reply: 'static> + Send + 'static,
-    M: Send + 'static,
-{
-    fn target(&self) -> Target<M> {
-        Target::of_cell(self.cell())
     }
 }

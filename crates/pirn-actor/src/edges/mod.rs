@@ -13,14 +13,18 @@
 //! go on, because they wait for each other and for it, the ask fails with their names in place of
 //! waiting for ever.
 //!
-//! All edges are in one table under one lock, so of the actors that close a circle at the same
-//! time only the last one sees it, and fails; the others get their answers. Threads that are no
-//! actors have no edges, and do not pay for this.
+//! The edges are in several tables, each under a lock of its own. An actor puts its edge into the
+//! table first and looks then, so of two that close a circle at the same time one sees the other's
+//! edge at least. The look takes one lock at a time, and none where a table is empty, as almost all
+//! are. What it finds may be a circle of edges that were never there at the same time. So an actor
+//! that has found a circle locks all tables, looks once more, and takes its own edge out if the
+//! circle is still there: only one actor of a circle fails, and the others get their answers.
+//! Threads that are no actors have no edges, and do not pay for this.
 //!
-//! A wait is over before its thread has taken the edge out: the one who answers is at its next
-//! message by then. So who ends a wait says so first, by [`Over`]. What it waits for itself comes
-//! after that, and takes the lock of the table: a thread that sees the one edge sees that the other
-//! one is over.
+//! A wait is over before its thread has taken the edge out: the actor that answers is at its next
+//! message by then. So the actor that ends a wait says so first, by [`Over`]. What it waits for
+//! itself comes after that, and takes the lock of its table: a thread that has locked all tables
+//! and sees the one edge sees that the other one is over.
 //!
 //! An asker whose request overflow displaces from a mailbox is told so under that mailbox's lock: a
 //! thread that sees the message that came in its place sees that the wait is over.
@@ -32,13 +36,14 @@
 //! Where a waiter on the way gives up earlier than the searching one, there is no deadlock: that
 //! one's time limit breaks the circle, and is what its user has asked for.
 //!
-//! Rejected: an atomic pointer per actor in place of the table. A walk over pointers needs the
-//! actors kept alive, and then two that close a circle together both fail.
+//! Rejected: one table under one lock, which all asks of actors then share; an atomic pointer per
+//! actor, since a walk over pointers needs the actors kept alive.
 
 mod search;
 
 use crate::error::Cycle;
 use crate::identity::{ByNumber, Identity, about_to_wait, works, works_for};
+use crate::life::Actor;
 use crate::poison::locked;
 use crate::time::Limit;
 use core::fmt;
@@ -51,16 +56,13 @@ use std::sync::{Arc, Mutex};
 pub(crate) enum To {
     Actor(Identity),
     /// Any of several actors.
-    AnyOf(Arc<dyn Staff>),
+    AnyOf(Arc<dyn AnyOf>),
     /// All stages of a pipeline that are left.
     Way(Arc<Way>),
 }
 
 /// Actors of which any does, as workers of a pool do.
-pub(crate) trait Staff: Send + Sync {
-    /// Returns the identity of all of them together.
-    fn identity(&self) -> &Identity;
-
+pub(crate) trait AnyOf: Actor {
     /// Returns the numbers of all who may do it, or nothing if others may join them.
     fn all(&self) -> Option<Vec<u64>>;
 }
@@ -149,7 +151,44 @@ struct Edge {
 /// From an actor's number to what it waits for.
 type Edges = ByNumber<Edge>;
 
-static EDGES: Mutex<Option<Edges>> = Mutex::new(None);
+/// The number of tables. An actor's is that of its number.
+const TABLES: usize = 128;
+
+#[repr(align(64))]
+struct Table {
+    edges: Mutex<Option<Edges>>,
+    /// The number of edges, for those that look without the lock.
+    count: AtomicUsize,
+}
+
+static EDGES: [Table; TABLES] = [const {
+    Table {
+        edges: Mutex::new(None),
+        count: AtomicUsize::new(0),
+    }
+}; TABLES];
+
+impl Table {
+    fn of(number: u64) -> &'static Table {
+        &EDGES[number as usize % TABLES]
+    }
+
+    fn insert(&self, edges: &mut Option<Edges>, edge: Edge) {
+        let edges = edges.get_or_insert_default();
+        edges.insert(edge.from.number(), edge);
+        // SeqCst: each of two actors that wait for each other counts its edge, and then looks at
+        // the other one's count. One of them at least sees the other's edge counted.
+        self.count.swap(edges.len(), Ordering::SeqCst);
+    }
+
+    fn remove(&self, edges: &mut Option<Edges>, number: u64) -> Option<Edge> {
+        let edges = edges.as_mut()?;
+        let edge = edges.remove(&number);
+        // Relaxed: a thread that sees a count that is too high takes the lock.
+        self.count.store(edges.len(), Ordering::Relaxed);
+        edge
+    }
+}
 
 /// The running thread's actor waits, for as long as this exists, or until the wait is over.
 pub(crate) struct Waits(Option<u64>);
@@ -164,32 +203,33 @@ impl Waits {
             return Ok(Waits(None));
         };
         about_to_wait();
-        let mut edges = locked(&EDGES);
-        if over.is_set() || thread::is_interrupted() {
-            return Ok(Waits(None)); // It does not wait, or not for long.
+        let table = Table::of(from.number());
+        {
+            let mut edges = locked(&table.edges);
+            if over.is_set() || thread::is_interrupted() {
+                return Ok(Waits(None)); // It does not wait, or not for long.
+            }
+            let edge = Edge {
+                from: from.clone(),
+                to: to.clone(),
+                limit,
+                over: over.clone(),
+            };
+            table.insert(&mut edges, edge);
         }
-        let edges = edges.get_or_insert_default();
-        if let Some(cycle) = search::circle(edges, &from, to, limit) {
-            return Err(cycle);
+        let waits = Waits(Some(from.number()));
+        match search::circle(&from, to, limit) {
+            None => Ok(waits),
+            Some(cycle) => Err(cycle),
         }
-        let number = from.number();
-        let edge = Edge {
-            from,
-            to: to.clone(),
-            limit,
-            over: over.clone(),
-        };
-        edges.insert(number, edge);
-        Ok(Waits(Some(number)))
     }
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
         if let Some(number) = self.0 {
-            let edge = locked(&EDGES)
-                .as_mut()
-                .and_then(|edges| edges.remove(&number));
+            let table = Table::of(number);
+            let edge = table.remove(&mut locked(&table.edges), number);
             drop(edge);
         }
     }
@@ -202,7 +242,7 @@ pub(crate) fn interrupted(actor: &Identity) {
 
 /// Returns whom an actor waits for.
 pub(crate) fn waits_for(number: u64) -> Option<Identity> {
-    let edges = locked(&EDGES);
+    let edges = locked(&Table::of(number).edges);
     let edge = edges.as_ref()?.get(&number)?;
     let first = edge.to.first().cloned()?;
     (!edge.over.is_set()).then_some(first)

@@ -9,12 +9,14 @@
 //! One that is stuck, and not on such a way, waits for a circle of others. They were told, or have
 //! chosen to give up in time, and it is not the one to be told now.
 
-use super::{Edges, To};
+use super::{EDGES, Edge, Edges, TABLES, Table, To};
 use crate::error::Cycle;
 use crate::identity::Identity;
+use crate::poison::locked;
 use crate::time::Limit;
+use core::sync::atomic::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Actors of which any does what is needed.
 struct Group {
@@ -23,18 +25,19 @@ struct Group {
 }
 
 struct Search<'a> {
-    edges: &'a Edges,
+    /// All tables, locked. Without them, each is locked while it is looked at.
+    tables: Option<Vec<MutexGuard<'static, Option<Edges>>>>,
     /// Who is about to wait, for what, until when.
     from: &'a Identity,
     to: &'a To,
     limit: Limit,
 }
 
-/// Returns the names on the way from an actor to itself, if it would be stuck when it waits for
-/// this.
-pub(super) fn circle(edges: &Edges, from: &Identity, to: &To, limit: Limit) -> Option<Cycle> {
-    let search = Search {
-        edges,
+/// Returns the names on the way from an actor to itself, if it is stuck when it waits for this. Its
+/// edge is in the table, and is taken out then.
+pub(super) fn circle(from: &Identity, to: &To, limit: Limit) -> Option<Cycle> {
+    let mut search = Search {
+        tables: None,
         from,
         to,
         limit,
@@ -45,20 +48,48 @@ pub(super) fn circle(edges: &Edges, from: &Identity, to: &To, limit: Limit) -> O
     {
         return None; // as almost always
     }
-    let stuck = search.stuck();
-    stuck.contains_key(&from.number()).then_some(())?;
-    search.way(&stuck)
+    search.cycle()?;
+    search.tables = Some(EDGES.iter().map(|table| locked(&table.edges)).collect());
+    let cycle = search.cycle()?;
+    let number = from.number();
+    let mut tables = search.tables?;
+    let edge = Table::of(number).remove(&mut tables[number as usize % TABLES], number);
+    drop(tables);
+    drop(edge);
+    Some(cycle)
 }
 
 impl Search<'_> {
-    /// Returns what an actor waits for, unless it gives up before the one who looks.
-    fn waits(&self, number: u64) -> Option<&To> {
-        if number == self.from.number() {
-            return Some(self.to);
+    fn cycle(&self) -> Option<Cycle> {
+        let stuck = self.stuck();
+        stuck.contains_key(&self.from.number()).then_some(())?;
+        self.way(&stuck)
+    }
+
+    /// Calls `f` with the edge of an actor, if it has one.
+    fn with_edge<R>(&self, number: u64, f: impl FnOnce(&Edge) -> R) -> Option<R> {
+        if let Some(tables) = &self.tables {
+            let edges = tables[number as usize % TABLES].as_ref()?;
+            return edges.get(&number).map(f);
         }
-        let edge = self.edges.get(&number)?;
-        let is_stuck = !edge.over.is_set() && !edge.limit.is_before(self.limit);
-        is_stuck.then_some(&edge.to)
+        let table = Table::of(number);
+        // SeqCst: see `Table::insert`.
+        if table.count.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        locked(&table.edges).as_ref()?.get(&number).map(f)
+    }
+
+    /// Returns what an actor waits for, unless it gives up before the one who looks.
+    fn waits(&self, number: u64) -> Option<To> {
+        if number == self.from.number() {
+            return Some(self.to.clone());
+        }
+        let stuck_for = |edge: &Edge| {
+            let is_stuck = !edge.over.is_set() && !edge.limit.is_before(self.limit);
+            is_stuck.then(|| edge.to.clone())
+        };
+        self.with_edge(number, stuck_for)?
     }
 
     /// Returns those of whom this needs one each. Those whom others may join are left out, since
@@ -95,7 +126,7 @@ impl Search<'_> {
             let Some(to) = self.waits(number) else {
                 continue;
             };
-            let groups = self.groups(to);
+            let groups = self.groups(&to);
             next.extend(groups.iter().flat_map(|group| &group.numbers));
             waiting.insert(number, groups);
             order.push(number);
@@ -160,10 +191,8 @@ impl Search<'_> {
         Some(Cycle::new(names))
     }
 
-    fn identity(&self, number: u64) -> &Identity {
-        match self.edges.get(&number) {
-            Some(edge) if number != self.from.number() => &edge.from,
-            _ => self.from,
-        }
+    fn identity(&self, number: u64) -> Identity {
+        let from = self.with_edge(number, |edge| edge.from.clone());
+        from.unwrap_or_else(|| self.from.clone())
     }
 }

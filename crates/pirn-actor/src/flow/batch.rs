@@ -1,9 +1,9 @@
 //! Batches: an actor that collects messages, and handles several at once.
 //!
 //! ```text
-//!   tell, request --Add--> [ collector: a batch per key, oldest first ] --full, due, closed--> f
+//!   send, ask --Add--> [ collector: a batch per key, oldest first ] --full, due, closed--> f
 //!                              ^
-//!   timer, of the oldest batch | Due                  close --Flush, behind all others--^
+//!   timer, of the oldest batch | Due                    the end of a closed one (stopped)--^
 //! ```
 //!
 //! The collector is an actor with a handler, so it has a thread only while it works. It has at most
@@ -11,22 +11,22 @@
 //!
 //! An asker waits for its batch, so a message carries where its answer goes ([`Passed`]).
 
+use crate::Builder;
 use crate::actor::{
-    Address, Context, Ending, Handle, Mortal, OnUndelivered, Passed, Patience, Receive, Ref,
+    Address, Context, Handler, Lifecycle, OnUndelivered, Passed, Put, Receive, Ref,
 };
 use crate::edges::To;
-use crate::error::{AskError, Failure, SendError, short_name};
-use crate::identity::Identity;
-use crate::mailbox::Phase;
+use crate::error::{AskError, Exit, Failure, SendError, short_name};
+use crate::life::Load;
+use crate::life::{Actor, Life};
+use crate::mailbox::{Patience, Phase};
 use crate::reply::{self, Reply};
 use crate::time::{Limit, timers};
-use crate::{Builder, WeakRef};
 use core::hash::Hash;
 use core::time::Duration;
 use pirn::thread::Panic;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Makes an actor that collects messages, and calls `f` with up to `count` of them (at least 1):
 /// when there are as many, or when `time` has passed since it took up the first, whichever is
@@ -46,7 +46,7 @@ use std::time::Instant;
 /// use std::time::Duration;
 ///
 /// let mut table = Vec::new();
-/// let insert = actor::batch(100, Duration::from_millis(5), move |rows: Vec<&str>| {
+/// let insert = actor::flow::batch(100, Duration::from_millis(5), move |rows: Vec<&str>| {
 ///     table.extend(rows);
 ///     table.len()
 /// });
@@ -78,7 +78,7 @@ where
 ///
 /// let day = Duration::from_secs(86_400);
 /// let letter = |word: &&str| word.chars().next();
-/// let index = actor::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
+/// let index = actor::flow::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
 /// index.send("warp").unwrap();
 /// index.send("shed").unwrap();
 /// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
@@ -95,8 +95,8 @@ where
 }
 
 impl Builder {
-    /// Makes an actor that collects messages: see [`batch`](crate::batch()). The mailbox's capacity
-    /// is for messages that have not been collected.
+    /// Makes an actor that collects messages: see [`batch`](crate::flow::batch()). The mailbox's
+    /// capacity is for messages that have not been collected.
     ///
     /// # Examples
     /// ```
@@ -116,7 +116,7 @@ impl Builder {
         self.batch_by(count, time, |_| (), move |(), items| f(items))
     }
 
-    /// Makes an actor that collects messages per key: see [`batch_by`](crate::batch_by()).
+    /// Makes an actor that collects messages per key: see [`batch_by`](crate::flow::batch_by()).
     ///
     /// # Examples
     /// ```
@@ -148,15 +148,16 @@ impl Builder {
         let collector = Collector {
             count: count.max(1),
             time,
-            key,
-            f,
+            key: Box::new(key),
+            f: Box::new(f),
             begun: 0,
             numbers: HashMap::new(),
             batches: BTreeMap::new(),
             has_timer: false,
             on_undelivered: self.undelivered(),
         };
-        Address::new(Arc::new(Batching(self.spawn_with(collector))))
+        let actor = self.spawn_hooked(collector);
+        Address::adopt(Arc::new(Batching(actor)))
     }
 }
 
@@ -169,11 +170,11 @@ struct Batch<T, K, R> {
 }
 
 /// The state of the actor.
-struct Collector<T, K, R, G, F> {
+struct Collector<T, K, R> {
     count: usize,
     time: Duration,
-    key: G,
-    f: F,
+    key: Box<dyn FnMut(&T) -> K + Send>,
+    f: Box<dyn FnMut(K, Vec<T>) -> R + Send>,
     /// The number of batches that have been begun: each has the next number.
     begun: u64,
     numbers: HashMap<K, u64>,
@@ -183,27 +184,64 @@ struct Collector<T, K, R, G, F> {
     on_undelivered: Option<OnUndelivered>,
 }
 
-/// Adds a message, with where the answer goes.
-struct Add<T, R>(Passed<T, Arc<R>>);
-/// It is time to look at the clock.
-struct Due;
-/// No message comes any more.
-struct Flush;
+/// What the actor is sent.
+enum Message<T, R> {
+    /// A message, with where the answer goes.
+    Add(Passed<T, Arc<R>>),
+    /// It is time to look at the clock.
+    Due,
+}
 
-impl<T, K, R, G, F> Handle<Add<T, R>> for Collector<T, K, R, G, F>
+impl<T, K, R> Handler<Message<T, R>> for Collector<T, K, R>
 where
     T: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
     R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
 {
     type Reply = ();
 
-    fn handle(&mut self, Add(entry): Add<T, R>, context: &Context<Self>) {
-        if !entry.is_wanted() {
-            return;
+    fn handle(&mut self, message: Message<T, R>, context: &Context<Self>) {
+        match message {
+            Message::Add(entry) if entry.is_wanted() => self.add(entry),
+            Message::Add(_) => {}
+            Message::Due => {
+                self.has_timer = false;
+                while let Some((&number, batch)) = self.batches.first_key_value()
+                    && batch.due.is_past()
+                {
+                    self.handle_batch(number);
+                }
+            }
         }
+        if !self.has_timer {
+            self.set_timer(context);
+        }
+    }
+}
+
+impl<T, K, R> Lifecycle for Collector<T, K, R>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+{
+    /// No message comes any more: a closed actor handles what it has.
+    fn stopped(&mut self, exit: &Exit) {
+        if *exit == Exit::Closed {
+            while let Some((&number, _)) = self.batches.first_key_value() {
+                self.handle_batch(number);
+            }
+        }
+    }
+}
+
+impl<T, K, R> Collector<T, K, R>
+where
+    T: Send + 'static,
+    K: Hash + Eq + Clone + Send + 'static,
+    R: Send + Sync + 'static,
+{
+    fn add(&mut self, entry: Passed<T, Arc<R>>) {
         let key = (self.key)(&entry.message);
         let number = *self.numbers.entry(key.clone()).or_insert_with(|| {
             self.begun += 1;
@@ -217,58 +255,9 @@ where
         batch.entries.push(entry);
         if batch.entries.len() >= self.count {
             self.handle_batch(number);
-        } else if !self.has_timer {
-            self.set_timer(context);
         }
     }
-}
 
-impl<T, K, R, G, F> Handle<Due> for Collector<T, K, R, G, F>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
-{
-    type Reply = ();
-
-    fn handle(&mut self, _: Due, context: &Context<Self>) {
-        self.has_timer = false;
-        while let Some((&number, batch)) = self.batches.first_key_value()
-            && batch.due.is_past()
-        {
-            self.handle_batch(number);
-        }
-        self.set_timer(context);
-    }
-}
-
-impl<T, K, R, G, F> Handle<Flush> for Collector<T, K, R, G, F>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
-{
-    type Reply = ();
-
-    fn handle(&mut self, _: Flush, _: &Context<Self>) {
-        while let Some((&number, _)) = self.batches.first_key_value() {
-            self.handle_batch(number);
-        }
-    }
-}
-
-impl<T, K, R, G, F> Collector<T, K, R, G, F>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
-{
     /// Has a `Due` sent when the oldest batch is due, if there is one.
     fn set_timer(&mut self, context: &Context<Self>) {
         let oldest = self.batches.first_key_value();
@@ -276,7 +265,12 @@ where
             return;
         };
         self.has_timer = true;
-        remind(context.this().downgrade(), due);
+        let actor = context.this().downgrade();
+        timers::at(due, move |_| {
+            // One that has ended, or is about to, needs no reminder.
+            let _ = actor.upgrade().map(|actor| actor.send_urgent(Message::Due));
+            None
+        });
     }
 
     fn handle_batch(&mut self, number: u64) {
@@ -309,7 +303,7 @@ where
     }
 }
 
-impl<T, K, R, G, F> Collector<T, K, R, G, F> {
+impl<T, K, R> Collector<T, K, R> {
     fn undelivered(&self, name: &str) {
         if let Some(tell) = &self.on_undelivered {
             // It may panic. The hook has reported that, and the others are to be told of as well.
@@ -318,16 +312,7 @@ impl<T, K, R, G, F> Collector<T, K, R, G, F> {
     }
 }
 
-/// Sends a `Due` at that time.
-fn remind<S: Handle<Due> + Send + 'static>(actor: WeakRef<S>, due: Instant) {
-    timers::at(due, move |_| {
-        // One that has ended, or is about to, needs no reminder.
-        let _ = actor.upgrade().map(|actor| actor.send_urgent(Due));
-        None
-    });
-}
-
-impl<T, K, R, G, F> Drop for Collector<T, K, R, G, F> {
+impl<T, K, R> Drop for Collector<T, K, R> {
     /// Tells of what was sent and is in no batch that was handled. Askers hear it by themselves.
     fn drop(&mut self) {
         let entries = self.batches.values().flat_map(|batch| &batch.entries);
@@ -337,33 +322,50 @@ impl<T, K, R, G, F> Drop for Collector<T, K, R, G, F> {
     }
 }
 
-/// A collector, to those who send to it. The last address that is dropped closes it.
-struct Batching<S: Handle<Flush> + Send + 'static>(Ref<S>);
+/// A collector, to those who send to it.
+struct Batching<S: Send + 'static>(Ref<S>);
 
-impl<S: Handle<Flush> + Send + 'static> Drop for Batching<S> {
-    fn drop(&mut self) {
-        self.0.cell().close_with(Flush);
+impl<S: Send + 'static> Actor for Batching<S> {
+    fn life(&self) -> &Life {
+        self.0.life()
     }
-}
 
-impl<S: Handle<Flush> + Send + 'static> Mortal for Batching<S> {
-    fn ending(&self) -> &Ending {
-        self.0.cell().ending()
+    fn this(&self) -> Arc<dyn Actor> {
+        self.0.this()
     }
+
+    fn end(&self, phase: Phase) {
+        self.0.end(phase);
+    }
+
+    fn kind(&self) -> &'static str {
+        "batch"
+    }
+
+    fn load(&self) -> Load {
+        self.0.load()
+    }
+
+    // It has a reference of its own, and goes with the last address.
+    fn retain(&self) {}
+    fn release(&self) {}
 }
 
 impl<S, T, R> Receive<T, Arc<R>> for Batching<S>
 where
-    S: Handle<Add<T, R>, Reply = ()> + Handle<Flush> + Send + 'static,
+    S: Handler<Message<T, R>, Reply = ()> + Send + 'static,
     T: Send + 'static,
     R: Send + Sync + 'static,
 {
-    fn tell(&self, message: T, patience: Patience) -> Result<(), SendError<T>> {
-        self.pass(Passed::told(message), patience)
-    }
-
-    fn tell_first(&self, message: T) -> Result<(), SendError<T>> {
-        self.pass(Passed::told(message), Patience::Urgent)
+    fn pass(&self, passed: Passed<T, Arc<R>>, patience: Patience) -> Result<(), SendError<T>> {
+        let sent = Put::send(&**self.0.cell(), Message::Add(passed), patience);
+        sent.map_err(|error| {
+            let refusal = error.refusal().clone();
+            match error.into_message() {
+                Message::Add(passed) => passed.refused(refusal, self.identity()),
+                Message::Due => unreachable!("it was not sent here"),
+            }
+        })
     }
 
     fn request(
@@ -375,31 +377,5 @@ where
         let (to, reply) = reply::pair(To::Actor(self.identity().clone()));
         self.pass(Passed::asked(message, to, limit), patience)?;
         Ok(reply)
-    }
-
-    fn pass(&self, passed: Passed<T, Arc<R>>, patience: Patience) -> Result<(), SendError<T>> {
-        let sent = Receive::tell(&**self.0.cell(), Add(passed), patience);
-        sent.map_err(|error| {
-            let refusal = error.refusal().clone();
-            error.map(|Add(passed)| passed.refused(refusal))
-        })
-    }
-
-    fn retain(&self) {}
-    fn release(&self) {}
-
-    fn end(&self, phase: Phase) {
-        match phase {
-            Phase::Closing => self.0.cell().close_with(Flush),
-            phase => self.0.cell().end(phase),
-        }
-    }
-
-    fn identity(&self) -> &Identity {
-        self.0.cell().identity()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
     }
 }

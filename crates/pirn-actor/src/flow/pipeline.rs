@@ -19,18 +19,19 @@
 //! Rejected: an actor at each joint, which asks one stage and sends to the next. It costs a mailbox
 //! and a switch per message, and its stage is idle while it sends.
 
-use crate::actor::{
-    Address, Ending, Handle, Mortal, Onward, Passed, Patience, Receive, Ref, Watching,
-};
+use crate::actor::{Address, Handler, Onward, Passed, Receive, Ref};
 use crate::edges::{To, Way};
+use crate::ending::Watching;
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::Identity;
-use crate::mailbox::Phase;
+use crate::life::Load;
+use crate::life::{Actor, Life};
+use crate::mailbox::{Patience, Phase};
 use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Two stages, each of which may be a row again.
 struct Line<M: 'static, A: 'static, R: 'static> {
@@ -54,7 +55,8 @@ impl<M: 'static, A: 'static, R: 'static> Drop for Line<M, A, R> {
 /// The end of a row. The stages tell it of theirs, and so keep it until then, or until nobody can
 /// hear of it any more: the row is dropped, and so are all who watched it.
 struct Whole {
-    ending: Ending,
+    life: Life,
+    this: Weak<Whole>,
     /// The row is dropped.
     is_left: AtomicBool,
     /// What it watches. `None`: nothing any more.
@@ -62,17 +64,18 @@ struct Whole {
 }
 
 impl Whole {
-    fn new() -> Arc<Whole> {
-        Arc::new(Whole {
-            ending: Ending::new(),
+    fn new(identity: Identity) -> Arc<Whole> {
+        Arc::new_cyclic(|this| Whole {
+            life: Life::new(identity),
+            this: Weak::clone(this),
             is_left: AtomicBool::new(false),
             stages: Mutex::new(Some(Vec::new())),
         })
     }
 
-    /// Has a function called when a stage ends, as long as anybody can hear of it.
-    fn watch(&self, stage: &Arc<dyn Mortal>, watcher: impl FnOnce(&Exit) + Send + 'static) {
-        let watching = Watching::begin(stage, Box::new(watcher));
+    /// Has a function called when a stage ends, as long as there is anything that hears of it.
+    fn watch(&self, stage: &(dyn Actor + 'static), watcher: impl FnOnce(&Exit) + Send + 'static) {
+        let watching = Watching::begin(&stage.this(), Box::new(watcher));
         if let Some(stages) = &mut *locked(&self.stages) {
             return stages.push(watching);
         }
@@ -80,14 +83,30 @@ impl Whole {
     }
 }
 
-impl Mortal for Whole {
-    fn ending(&self) -> &Ending {
-        &self.ending
+impl Actor for Whole {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn this(&self) -> Arc<dyn Actor> {
+        self.this.upgrade().expect("the caller has it")
+    }
+
+    fn end(&self, _: Phase) {
+        unreachable!("references are to the row");
+    }
+
+    fn kind(&self) -> &'static str {
+        "pipeline"
+    }
+
+    fn load(&self) -> Load {
+        Load::default()
     }
 
     fn unwatched(&self) {
         // Acquire: pairs with the Release of the row's end.
-        if self.is_left.load(Ordering::Acquire) && self.ending.watchers() == 0 {
+        if self.is_left.load(Ordering::Acquire) && self.life.ending.watchers() == 0 {
             let stages = locked(&self.stages).take();
             drop(stages);
         }
@@ -169,21 +188,6 @@ impl<R: Send> Onward<R> for Asker<R> {
     }
 }
 
-impl<M, A, R> Mortal for Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
-    fn ending(&self) -> &Ending {
-        &self.whole().ending
-    }
-
-    fn heir(&self) -> Option<Arc<dyn Mortal>> {
-        Some(Arc::clone(self.whole()) as Arc<_>)
-    }
-}
-
 impl<M, A, R> Line<M, A, R>
 where
     M: Send + 'static,
@@ -192,20 +196,66 @@ where
 {
     fn whole(&self) -> &Arc<Whole> {
         self.whole.get_or_init(|| {
-            let whole = Whole::new();
-            let (told, next) = (Arc::clone(&whole), self.next.mortal());
+            let whole = Whole::new(self.identity.clone());
+            let (told, next) = (Arc::clone(&whole), self.next.this());
             let first_has_ended = move |first: &Exit| {
                 let (first, all) = (first.clone(), Arc::clone(&told));
                 let next_has_ended = move |next: &Exit| match first {
-                    Exit::Closed => all.ending.publish(next),
-                    other => all.ending.publish(&other),
+                    Exit::Closed => all.life.ending.publish(next),
+                    other => all.life.ending.publish(&other),
                 };
-                told.watch(&next, next_has_ended);
+                told.watch(&*next, next_has_ended);
             };
-            whole.watch(&self.first.mortal(), first_has_ended);
+            whole.watch(&*self.first, first_has_ended);
             whole
         })
     }
+}
+
+impl<M, A, R> Actor for Line<M, A, R>
+where
+    M: Send + 'static,
+    A: Send + 'static,
+    R: Send + 'static,
+{
+    fn life(&self) -> &Life {
+        &self.whole().life
+    }
+
+    /// The end may come when the row itself is dropped.
+    fn this(&self) -> Arc<dyn Actor> {
+        Arc::clone(self.whole()) as Arc<_>
+    }
+
+    fn end(&self, phase: Phase) {
+        if phase > Phase::Closing {
+            // The last stage first: what the others still hand on comes too late.
+            self.next.end(phase);
+            return self.first.end(phase);
+        }
+        self.first.end(phase);
+        let next = Arc::clone(self.next.receiver());
+        self.first.on_exit(move |_| next.end(Phase::Closing));
+    }
+
+    fn kind(&self) -> &'static str {
+        "pipeline"
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            waiting: self.first.len() + self.next.len(),
+            ..Load::default()
+        }
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    // The addresses of the stages are counted, and go with the last address of the whole.
+    fn retain(&self) {}
+    fn release(&self) {}
 }
 
 impl<M, A, R> Receive<M, R> for Line<M, A, R>
@@ -214,14 +264,6 @@ where
     A: Send + 'static,
     R: Send + 'static,
 {
-    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
-        self.pass(Passed::told(message), patience)
-    }
-
-    fn tell_first(&self, message: M) -> Result<(), SendError<M>> {
-        self.pass(Passed::told(message), Patience::Urgent)
-    }
-
     fn request(
         &self,
         message: M,
@@ -260,35 +302,9 @@ where
         self.first.receiver().pass(passed, patience)
     }
 
-    // The addresses of the stages are counted, and go with the last address of the whole.
-    fn retain(&self) {}
-    fn release(&self) {}
-
-    fn end(&self, phase: Phase) {
-        let (first, next) = (self.first.receiver(), self.next.receiver());
-        if phase > Phase::Closing {
-            // The last stage first: what the others still hand on comes too late.
-            next.end(phase);
-            return first.end(phase);
-        }
-        first.end(phase);
-        let next = Arc::clone(next);
-        first
-            .ending()
-            .watch(Box::new(move |_| next.end(Phase::Closing)));
-    }
-
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
     fn stages(&self, stages: &mut Vec<To>) {
         self.first.receiver().stages(stages);
         self.next.receiver().stages(stages);
-    }
-
-    fn len(&self) -> usize {
-        self.first.len() + self.next.len()
     }
 }
 
@@ -306,16 +322,17 @@ impl<M: Send, A: Send> Address<M, A> {
     /// - A message that is *sent* ends with the last stage. If a stage does not take what the one
     ///   before it has made of the message, that one's
     ///   [`on_undelivered`](crate::Builder::on_undelivered) is told.
-    /// - [`close`](Address::close) closes the stages in order, whatever else uses them: each
-    ///   handles what it has, and then the next is closed. [`stop`](Address::stop) and
-    ///   [`kill`](Address::kill) are for all stages at once. Dropping the address of the whole is
+    /// - `close` closes the stages in order, whatever else uses them: each
+    ///   handles what it has, and then the next is closed. `stop` and
+    ///   `kill` are for all stages at once. Dropping the address of the whole is
     ///   dropping one of each stage's.
-    /// - [`join`](Address::join), [`monitor`](Address::monitor) and the like wait for the end of
+    /// - `join`, `monitor` and the like wait for the end of
     ///   all stages. The exit is that of the first stage that was not closed, if there is one.
     /// - An actor that asks the whole waits for its last stage: a circle of waiting actors is found
     ///   if it leads through that.
     ///
-    /// Whatever else can be [asked](crate::Ask) becomes a stage by a function that asks it.
+    /// Whatever else can be [asked](crate::address::Ask) becomes a stage by a function that asks
+    /// it.
     ///
     /// # Examples
     /// ```
@@ -334,7 +351,7 @@ impl<M: Send, A: Send> Address<M, A> {
     pub fn then<R: Send>(&self, next: impl Into<Address<A, R>>) -> Address<M, R> {
         let (first, next) = (self.clone(), next.into());
         let name = format!("{} > {}", first.name(), next.name());
-        Address::new(Arc::new(Line {
+        Address::adopt(Arc::new(Line {
             first,
             next,
             identity: Identity::new(Some(name.into())),
@@ -349,10 +366,10 @@ impl<S: Send + 'static> Ref<S> {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Address, Context, Handle};
+    /// use pirn_actor::{self as actor, Address, Context, Handler};
     ///
     /// struct Parser;
-    /// impl Handle<String> for Parser {
+    /// impl Handler<String> for Parser {
     ///     type Reply = i64;
     ///     fn handle(&mut self, text: String, _: &Context<Self>) -> i64 {
     ///         text.parse().unwrap_or(0)
@@ -364,7 +381,7 @@ impl<S: Send + 'static> Ref<S> {
     /// ```
     pub fn then<M, R>(&self, next: impl Into<Address<S::Reply, R>>) -> Address<M, R>
     where
-        S: Handle<M, Reply: 'static>,
+        S: Handler<M, Reply: 'static>,
         M: Send + 'static,
         R: Send + 'static,
     {
@@ -381,7 +398,7 @@ impl<M, R> From<&Address<M, R>> for Address<M, R> {
 
 impl<S, M, R> From<&Ref<S>> for Address<M, R>
 where
-    S: Handle<M, Reply = R> + Send + 'static,
+    S: Handler<M, Reply = R> + Send + 'static,
     M: Send + 'static,
     R: Send + 'static,
 {
@@ -401,7 +418,7 @@ mod tests {
         M: Send + 'static,
         R: Send + 'static,
     {
-        stage.receiver().ending().watchers()
+        stage.life().ending.watchers()
     }
 
     #[test]

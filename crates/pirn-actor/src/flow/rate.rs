@@ -14,7 +14,7 @@ use core::time::Duration;
 /// use std::time::{Duration, Instant};
 ///
 /// let start = Instant::now();
-/// let search = actor::rate_limited(Duration::from_millis(2), |word: &str| word.len());
+/// let search = actor::flow::rate_limited(Duration::from_millis(2), |word: &str| word.len());
 /// assert_eq!(search.ask("warp"), Ok(4)); // at once
 /// assert_eq!(search.ask("weft!"), Ok(5)); // 2 ms after the other
 /// assert!(start.elapsed() >= Duration::from_millis(2));

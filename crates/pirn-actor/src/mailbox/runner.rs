@@ -195,8 +195,9 @@ impl<T> Mailbox<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Then;
+    use super::super::{Patience, Then};
     use super::*;
+    use crate::identity::Identity;
     use std::sync::mpsc;
 
     /// Has a runner at work on another thread go through `leave`, while an interrupt of it is under
@@ -261,7 +262,8 @@ mod tests {
         let (mailbox, mut batch) = (Mailbox::new(100, Overflow::Wait), Batch::new());
         for burst in [1, 1, 100, 1] {
             for item in 0..burst {
-                assert!(mailbox.try_push(item, |_| ()).is_ok());
+                let at = Identity::new(None);
+                assert!(mailbox.push(item, Patience::None, &at, |_| ()).is_ok());
             }
             for item in 0..burst {
                 assert!(matches!(mailbox.next(&mut batch), Next::Item(next) if next == item));

@@ -1,47 +1,67 @@
-//! The side of the mailbox of those who send: items that find room, or do not.
-//!
-//! Senders that wait for room are in `waiting.rs`.
+//! The senders' side of the mailbox: items that find room, wait for it, or do not get in.
 
-use super::word::URGENT;
-use super::{Mailbox, Overflow, Phase, Shared, Then, Work};
+use super::word::{ROOM, URGENT};
+use super::{Admission, Line, Mailbox, Patience, Phase, Shared, Then, Work};
+use crate::edges::To;
 use crate::error::Refusal;
+use crate::identity::Identity;
+use crate::time::Limit;
 use std::sync::MutexGuard;
 
+/// An item that was put, and the one that overflow has displaced for it, which the caller drops
+/// outside of the lock; or an item that was refused.
+pub(crate) type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
+
 impl<T> Mailbox<T> {
-    /// Puts an item, unless there is no room or the mailbox is closed. The item that overflow has
-    /// displaced, if any, is in the second place: the caller drops it outside of the lock.
-    /// `displace` is called with it under the lock, before the runner can see the new one: it tells
-    /// of this those who would otherwise be found waiting for what is not there any more.
+    /// Puts an item into the mailbox of the actor `at`. `displace` is called with an item that
+    /// overflow displaces, under the lock, before the runner can see the new one: the asker of that
+    /// item must not be found waiting for what is not there any more.
     #[inline]
-    pub(crate) fn try_push(
+    pub(crate) fn push(
         &self,
         item: T,
+        patience: Patience,
+        at: &Identity,
         displace: impl FnOnce(&mut T),
-    ) -> Result<(Then, Option<T>), (Refusal, T)> {
+    ) -> Pushed<T> {
         let mut shared = self.lock();
-        if shared.phase == Phase::Open && !self.is_full(&shared) {
+        let is_usual = matches!(patience, Patience::None | Patience::Until(_));
+        if is_usual && shared.phase == Phase::Open && !self.is_full(&shared) {
             shared.enqueue(item);
             shared.sent += 1;
             return Ok((shared.started(), None));
         }
-        self.push_anyway(shared, item, displace)
+        self.push_anyway(shared, item, patience, at, displace)
     }
 
-    /// Puts an item for which there is no room, or does not.
+    /// Puts an item that is urgent, or for which there is no room.
     #[cold]
     fn push_anyway(
         &self,
         mut shared: MutexGuard<'_, Shared<T>>,
         item: T,
+        patience: Patience,
+        at: &Identity,
         displace: impl FnOnce(&mut T),
-    ) -> Result<(Then, Option<T>), (Refusal, T)> {
-        if shared.phase != Phase::Open {
-            return Err((Refusal::Closed, item));
-        }
-        match self.overflow {
-            Overflow::Wait | Overflow::Fail => Err((Refusal::Full, item)),
-            Overflow::DropNew => Ok((Then::Nothing, Some(item))),
-            Overflow::DropOld => {
+    ) -> Pushed<T> {
+        match self.overflow.admit(shared.phase, true, patience) {
+            Admission::In => {
+                if patience == Patience::Urgent {
+                    shared.extra().urgent.push_back(item);
+                    self.word.set(URGENT);
+                } else {
+                    shared.queue.push_back(item);
+                }
+                shared.sent += 1;
+                Ok((shared.started(), None))
+            }
+            Admission::Wait(limit) => {
+                drop(shared);
+                self.wait_for_room(item, limit, at)
+            }
+            Admission::Refuse(refusal) => Err((refusal, item)),
+            Admission::DropNew => Ok((Then::Nothing, Some(item))),
+            Admission::DropOld => {
                 let mut oldest = shared.queue.pop_front();
                 oldest.as_mut().map(displace);
                 shared.queue.push_back(item);
@@ -49,8 +69,8 @@ impl<T> Mailbox<T> {
                 Ok((shared.started(), oldest))
             }
             // It has failed already: it is not ended because it cannot work just now.
-            Overflow::Stop if shared.work == Work::Held => Err((Refusal::Full, item)),
-            Overflow::Stop => {
+            Admission::Stop if shared.work == Work::Held => Err((Refusal::Full, item)),
+            Admission::Stop => {
                 let then = self.end_in(&mut shared, Phase::Overflowing);
                 debug_assert_eq!(then, Then::Nothing, "a full mailbox has a runner");
                 Err((Refusal::Closed, item))
@@ -77,29 +97,6 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Puts an item before all others that have not been begun. Capacity is no limit to it.
-    pub(crate) fn push_urgent(&self, item: T) -> Result<Then, (Refusal, T)> {
-        let mut shared = self.lock();
-        if shared.phase != Phase::Open {
-            return Err((Refusal::Closed, item));
-        }
-        shared.extra().urgent.push_back(item);
-        shared.sent += 1;
-        self.word.set(URGENT);
-        Ok(shared.started())
-    }
-
-    /// Puts an item after all others. Capacity is no limit to it.
-    pub(crate) fn push_beyond(&self, item: T) -> Result<Then, (Refusal, T)> {
-        let mut shared = self.lock();
-        if shared.phase != Phase::Open {
-            return Err((Refusal::Closed, item));
-        }
-        shared.queue.push_back(item);
-        shared.sent += 1;
-        Ok(shared.started())
-    }
-
     /// Returns true if a sender has to wait: by the count, or because others wait already.
     pub(super) fn is_full(&self, shared: &Shared<T>) -> bool {
         self.room(shared, self.begun()) == 0 || shared.line().is_some_and(|line| !line.is_empty())
@@ -111,16 +108,77 @@ impl<T> Mailbox<T> {
         self.capacity.saturating_sub(waiting)
     }
 
-    /// Closes the mailbox, and puts a last item behind all others. Capacity is no limit to it.
-    pub(crate) fn close_with(&self, item: T) -> Result<Then, T> {
-        let mut shared = self.lock();
-        if shared.phase != Phase::Open {
-            return Err(item);
+    fn wait_for_room(&self, item: T, limit: Limit, at: &Identity) -> Pushed<T> {
+        let (ticket, then) = {
+            let mut shared = self.lock();
+            if shared.phase != Phase::Open {
+                return Err((Refusal::Closed, item));
+            }
+            let ticket = shared.extra().line.enter(item);
+            let begun = self.word.ask_for_room();
+            self.admit(&mut shared, begun);
+            // The runner may have begun all items since there was no room, and left.
+            let then = match shared.queue.is_empty() {
+                true => Then::Nothing,
+                false => shared.started(),
+            };
+            (ticket, then)
+        };
+        if then == Then::Start {
+            // Nobody waited when the runner left, so it is this one's item that is in the queue.
+            return Ok((then, None));
         }
-        shared.queue.push_back(item);
-        shared.sent += 1;
-        shared.phase = Phase::Closing;
-        shared.wake_line();
-        Ok(shared.started())
+        let refusal = ticket.wait_for(&To::Actor(at.clone()), limit);
+        match self.lock().extra().line.leave(&ticket) {
+            None => Ok((Then::Nothing, None)),
+            Some(item) => Err((refusal, item)),
+        }
+    }
+
+    /// Lets senders in for whom there is room: the runner is about to wait, and perhaps for one.
+    pub(crate) fn let_in(&self) {
+        // Without the lock: a sender that comes later finds the room by itself, since the runner
+        // begins nothing meanwhile.
+        if self.word.flags() & ROOM != 0 {
+            let mut shared = self.lock();
+            self.admit(&mut shared, self.begun());
+        }
+    }
+
+    /// Moves the items of as many senders into the queue as there is room for, if this many items
+    /// have been begun. The caller is the runner, or starts one where none runs.
+    pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
+        let mut room = self.room(shared, begun);
+        while room > 0 && shared.phase == Phase::Open {
+            let Some(item) = shared.extra().line.admit() else {
+                break;
+            };
+            shared.queue.push_back(item);
+            shared.sent += 1;
+            room -= 1;
+        }
+        if shared.line().is_none_or(Line::is_empty) {
+            self.word.clear(ROOM);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Batch, Next, Overflow};
+    use super::*;
+
+    #[test]
+    fn a_sender_whose_runner_has_left_starts_another_one() {
+        let mailbox = Mailbox::new(1, Overflow::Wait);
+        let at = Identity::new(None);
+        let push = |item| mailbox.push(item, Patience::None, &at, |_| ());
+        assert!(matches!(push(1), Ok((Then::Start, None))));
+        assert!(matches!(push(2), Err((Refusal::Full, 2))));
+        let mut batch = Batch::new();
+        while let Next::Item(_) = mailbox.next(&mut batch) {}
+        let pushed = mailbox.wait_for_room(2, Limit::NEVER, &at);
+        assert!(matches!(pushed, Ok((Then::Start, None))));
+        assert_eq!(mailbox.load().waiting, 1);
     }
 }

@@ -1,9 +1,9 @@
 //! Making pools.
 
-use super::crew::{Crew, SharedRecipe};
+use super::cell::{PoolCell, SharedRecipe};
 use super::reference::PoolRef;
 use super::rules::Rules;
-use super::worker::Shift;
+use super::worker::WorkLoop;
 use crate::actor::Restarts;
 use crate::error::{Failure, short_name};
 use crate::mailbox::Overflow;
@@ -36,13 +36,14 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{Context, Handle, Pool};
+/// use pirn_actor::{Context, Handler};
+/// use pirn_actor::pool::Pool;
 /// use std::collections::HashMap;
 ///
 /// /// Translates, and remembers what it has translated.
 /// struct Translator(HashMap<String, String>);
 ///
-/// impl Handle<String> for Translator {
+/// impl Handler<String> for Translator {
 ///     type Reply = String;
 ///     fn handle(&mut self, word: String, _: &Context<Self>) -> String {
 ///         let look_up = |word: &String| word.to_uppercase(); // asks a server, say
@@ -83,7 +84,8 @@ impl Pool {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Function, Pool};
+    /// use pirn_actor::Function;
+    /// use pirn_actor::pool::Pool;
     /// use std::sync::mpsc;
     ///
     /// let pool = Pool::scaling(1..=4).grow_at(2).shrink_at(0);
@@ -149,7 +151,8 @@ impl Pool {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Function, Pool};
+    /// use pirn_actor::Function;
+    /// use pirn_actor::pool::Pool;
     ///
     /// struct Import {
     ///     megabytes: usize,
@@ -182,7 +185,8 @@ impl Pool {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Function, Pool};
+    /// use pirn_actor::Function;
+    /// use pirn_actor::pool::Pool;
     /// use std::sync::mpsc;
     ///
     /// struct Job {
@@ -284,7 +288,7 @@ impl Pool {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::Pool;
+    /// use pirn_actor::pool::Pool;
     /// use std::fs::File;
     ///
     /// let files = Pool::fixed(2).try_spawn(|| File::open("/there/is/none")).unwrap();
@@ -301,27 +305,27 @@ impl Pool {
     }
 
     fn open<S: Send + 'static>(&self, recipe: SharedRecipe<S>) -> PoolRef<S> {
-        // What waits in a worker is its shift, and what it sends to itself.
+        // What waits in a worker is its work loop, and what it sends to itself.
         let mut workers = self.workers.clone().unbounded();
         let mut front = self.front.clone();
         if let Some(tell) = &self.on_undelivered {
             let (of_pool, of_worker) = (Arc::clone(tell), Arc::clone(tell));
             front = front.on_undelivered(move |name| of_pool(name));
             workers = workers.on_undelivered(move |name| {
-                if name != short_name::<Shift<S>>() {
+                if name != short_name::<WorkLoop<S>>() {
                     of_worker(name);
                 }
             });
         }
-        let crew = Crew::new(
+        let cell = PoolCell::new(
             workers,
             front.plan(),
             self.rules.clone(),
             self.sizes.clone(),
             recipe,
         );
-        let pool = PoolRef::new(Arc::clone(&crew));
-        crew.open();
+        let pool = PoolRef::adopt(Arc::clone(&cell));
+        cell.open();
         pool
     }
 }

@@ -4,20 +4,17 @@
 //! workers are. A worker that ends by itself, because its handler says so or its restarts are used
 //! up, ends the pool in the same way. The last worker to end, or to retire, ends the pool.
 
-use super::crew::{Crew, Shared};
+use super::cell::{PoolCell, Shared};
 use crate::actor::{exit, undelivered};
 use crate::error::{Exit, Failure, discard};
+use crate::life::Actor;
 use crate::mailbox::Phase;
 use crate::snapshot;
 use std::sync::Arc;
 
-impl<S: Send + 'static> Crew<S> {
+impl<S: Send + 'static> PoolCell<S> {
     /// Has the pool end in this way, unless it is ending in a stricter one.
-    pub(super) fn end(&self, phase: Phase) {
-        self.end_with(phase, None);
-    }
-
-    fn end_with(&self, phase: Phase, failure: Option<Failure>) {
+    pub(super) fn end_with(&self, phase: Phase, failure: Option<Failure>) {
         let mut shared = self.lock();
         if shared.phase >= phase {
             return;
@@ -80,10 +77,10 @@ impl<S: Send + 'static> Crew<S> {
         let left = shared.ready.take_all();
         let recipe = shared.recipe.take();
         drop(shared);
-        undelivered(left, self.options.rare.as_deref());
+        undelivered(left, self.options.as_deref());
         discard(recipe);
-        snapshot::forget(&self.identity);
-        self.ending.publish(&how);
+        snapshot::forget(self.identity());
+        self.life.ending.publish(&how);
     }
 }
 

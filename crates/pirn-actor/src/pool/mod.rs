@@ -14,7 +14,7 @@
 //! a message that has been dealt waits for its worker although another one is free.
 
 mod builder;
-mod crew;
+mod cell;
 mod ends;
 mod ready;
 mod reference;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// What decides when a message can be begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tag {
+pub(crate) struct Tag {
     /// The number of permits that it takes while it is handled.
     pub(super) weight: usize,
     /// Messages of the same key are handled one after the other.

@@ -1,20 +1,20 @@
-//! A worker of a pool: an actor with the pool's state, whose mailbox gets *shifts* and not
+//! A worker of a pool: an actor with the pool's state, whose mailbox gets *loops* and not
 //! messages.
 //!
-//! A shift takes message after message from the pool until there is none. Then the worker is free,
-//! and its thread goes; the pool calls it with another shift. A shift that a panic ends, or that
-//! gives way to messages that the worker has sent to itself, is followed by another one: behind
-//! those, and when the recipe has made a new state.
+//! A work loop takes message after message from the pool until there is none. Then the worker is
+//! free, and its thread goes; the pool calls it with another work loop. A work loop that a panic
+//! ends, or that gives way to messages that the worker has sent to itself, is followed by another
+//! one: behind those, and when the recipe has made a new state.
 
-use super::crew::Crew;
+use super::cell::PoolCell;
 use super::ready::Entry;
 use super::rules::Tag;
 use crate::actor::{Context, Item, Ref};
 use crate::envelope::{Envelope, Parcel};
-use crate::error::{discard, short_name};
-use crate::identity::Identity;
-use crate::mailbox::{Phase, Then};
-use crate::snapshot;
+use crate::error::discard;
+use crate::life::Load;
+use crate::life::{Actor, Life};
+use crate::mailbox::{Patience, Phase, Then};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -24,30 +24,30 @@ pub(super) struct Worker<S: Send + 'static> {
     pub(super) is_new: Mark,
     /// Its state is being made, for the first time or after a failure.
     pub(super) is_made: Mark,
-    /// It has a shift, has nothing else to do, and has not come to look.
+    /// It has a work loop, has nothing else to do, and has not come to look.
     pub(super) is_called: Mark,
     /// It is one too many, and is ending.
     pub(super) is_retired: Mark,
-    /// The number of shifts that it was given. Counted under the crew's lock.
-    shifts: AtomicU64,
+    /// The number of loops that it was given. Counted under the pool's lock.
+    loops: AtomicU64,
     /// The number of the pool's messages that it has begun.
     begun: AtomicU64,
 }
 
-/// What a worker does with a shift that it is given.
+/// What a worker does with a work loop that it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
-    /// It begins the shift as soon as its thread is started.
+    /// It begins the work loop as soon as its thread is started.
     ToIdle,
-    /// It was about to leave its thread, and begins the shift at once.
+    /// It was about to leave its thread, and begins the work loop at once.
     ToRunning,
-    /// It may be at a message to itself, and begins the shift afterwards.
+    /// It may be at a message to itself, and begins the work loop afterwards.
     ToBusy,
     /// It is ending.
     Refused,
 }
 
-/// Something that holds, or not. Looked at and changed under the crew's lock only.
+/// Something that holds, or not. Looked at and changed under the pool's lock only.
 pub(super) struct Mark(AtomicBool);
 
 impl Mark {
@@ -76,7 +76,7 @@ impl<S: Send + 'static> Worker<S> {
             is_made: Mark(AtomicBool::new(true)),
             is_called: Mark(AtomicBool::new(false)),
             is_retired: Mark(AtomicBool::new(false)),
-            shifts: AtomicU64::new(0),
+            loops: AtomicU64::new(0),
             begun: AtomicU64::new(0),
         })
     }
@@ -85,12 +85,12 @@ impl<S: Send + 'static> Worker<S> {
         &self.actor
     }
 
-    /// Has the worker look for messages. Called under the crew's lock.
-    pub(super) fn give_shift(self: &Arc<Self>, crew: Arc<Crew<S>>) -> Given {
+    /// Has the worker look for messages. Called under the pool's lock.
+    pub(super) fn give_work(self: &Arc<Self>, pool: Arc<PoolCell<S>>) -> Given {
         let worker = Arc::clone(self);
-        let shift = Envelope::new(Shift { crew, worker });
-        let mailbox = self.actor.cell().mailbox();
-        match mailbox.try_push(shift, Envelope::displace) {
+        let work = Envelope::new(WorkLoop { pool, worker });
+        let (mailbox, at) = (&self.actor.cell().mailbox, self.actor.identity());
+        match mailbox.push(work, Patience::None, at, Envelope::displace) {
             Err(_) => return Given::Refused,
             Ok((Then::Start, _)) => return self.count(Given::ToIdle),
             Ok((Then::Nothing, _)) => {}
@@ -98,8 +98,8 @@ impl<S: Send + 'static> Worker<S> {
         let load = mailbox.load();
         let given = self.count(Given::ToRunning);
         // Relaxed: under a lock.
-        let shifts = self.shifts.load(Ordering::Relaxed);
-        match load.begun + load.waiting as u64 > shifts {
+        let loops = self.loops.load(Ordering::Relaxed);
+        match load.begun + load.waiting as u64 > loops {
             true => Given::ToBusy,
             false => given,
         }
@@ -107,7 +107,7 @@ impl<S: Send + 'static> Worker<S> {
 
     fn count(&self, given: Given) -> Given {
         // Relaxed: under a lock.
-        self.shifts.fetch_add(1, Ordering::Relaxed);
+        self.loops.fetch_add(1, Ordering::Relaxed);
         given
     }
 
@@ -121,24 +121,28 @@ impl<S: Send + 'static> Worker<S> {
     pub(super) fn start(&self) {
         self.actor.cell().then(Then::Start);
     }
-
-    /// Has the worker end.
-    pub(super) fn end(&self, phase: Phase) {
-        self.actor.cell().end(phase);
-    }
 }
 
-impl<S: Send + 'static> snapshot::Seen for Worker<S> {
-    fn identity(&self) -> &Identity {
-        self.actor.cell().identity()
+/// As its actor, but for what it has to do: that is the pool's.
+impl<S: Send + 'static> Actor for Worker<S> {
+    fn life(&self) -> &Life {
+        self.actor.life()
+    }
+
+    fn this(&self) -> Arc<dyn Actor> {
+        self.actor.this()
+    }
+
+    fn end(&self, phase: Phase) {
+        self.actor.end(phase);
     }
 
     fn kind(&self) -> &'static str {
-        short_name::<S>()
+        self.actor.kind()
     }
 
-    fn load(&self) -> snapshot::Load {
-        snapshot::Load {
+    fn load(&self) -> Load {
+        Load {
             // Relaxed: for people.
             begun: self.begun.load(Ordering::Relaxed),
             waiting: 0,
@@ -148,15 +152,15 @@ impl<S: Send + 'static> snapshot::Seen for Worker<S> {
 }
 
 /// The worker's task: the pool's messages.
-pub(super) struct Shift<S: Send + 'static> {
-    crew: Arc<Crew<S>>,
+pub(super) struct WorkLoop<S: Send + 'static> {
+    pool: Arc<PoolCell<S>>,
     worker: Arc<Worker<S>>,
 }
 
-impl<S: Send + 'static> Parcel<S, Context<S>> for Shift<S> {
+impl<S: Send + 'static> Parcel<S, Context<S>> for WorkLoop<S> {
     fn deliver(self, state: &mut S, context: &Context<S>) {
-        let mut turn = Turn {
-            shift: self,
+        let mut turn = Running {
+            work: self,
             held: None,
             is_over: false,
         };
@@ -172,19 +176,19 @@ impl<S: Send + 'static> Parcel<S, Context<S>> for Shift<S> {
     }
 }
 
-/// A shift that has been begun.
-struct Turn<S: Send + 'static> {
-    shift: Shift<S>,
+/// A work loop that has been begun.
+struct Running<S: Send + 'static> {
+    work: WorkLoop<S>,
     /// What the message that is being handled holds.
     held: Option<Tag>,
     /// There was nothing left to do.
     is_over: bool,
 }
 
-impl<S: Send + 'static> Turn<S> {
+impl<S: Send + 'static> Running<S> {
     fn next(&mut self) -> Option<Item<S>> {
-        let Shift { crew, worker } = &self.shift;
-        let Some(Entry { item, tag }) = crew.look(worker, self.held.take()) else {
+        let WorkLoop { pool, worker } = &self.work;
+        let Some(Entry { item, tag }) = pool.look(worker, self.held.take()) else {
             self.is_over = true;
             return None;
         };
@@ -194,23 +198,23 @@ impl<S: Send + 'static> Turn<S> {
 
     /// Returns true if the worker has something else to do before the next message.
     fn gives_way(&self) -> bool {
-        let Shift { crew, worker } = &self.shift;
-        let mailbox = worker.actor.cell().mailbox();
+        let WorkLoop { pool, worker } = &self.work;
+        let mailbox = &worker.actor.cell().mailbox;
         mailbox.clear_interrupt();
         if mailbox.is_quiet() {
             return false;
         }
         let phase = mailbox.phase();
         // The handler has ended the worker, which is to end the pool.
-        crew.end(phase);
+        pool.end(phase);
         phase != Phase::Closing
     }
 }
 
-impl<S: Send + 'static> Drop for Turn<S> {
+impl<S: Send + 'static> Drop for Running<S> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.shift.crew.pause(&self.shift.worker, self.held);
+            self.work.pool.pause(&self.work.worker, self.held);
         }
     }
 }

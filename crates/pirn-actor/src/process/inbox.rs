@@ -1,12 +1,13 @@
 //! Receiving.
 
-use super::Desk;
-use super::watch::Watches;
+use super::ProcessCell;
 use crate::error::Exit;
 use crate::identity::current_limit;
+use crate::life::Actor;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::time::{Late, Limit};
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 use pirn::thread;
 use std::collections::VecDeque;
@@ -42,8 +43,7 @@ impl Error for RecvError {}
 
 /// The mailbox of a process, for the process.
 pub struct Inbox<M> {
-    pub(super) desk: Arc<Desk<M>>,
-    pub(super) watches: Watches,
+    pub(super) cell: Arc<ProcessCell<M>>,
     pub(super) batch: Batch<M>,
     /// What was received and not taken, in order. `None` is the place of a message that is being
     /// looked at.
@@ -55,10 +55,9 @@ pub struct Inbox<M> {
 }
 
 impl<M> Inbox<M> {
-    pub(super) fn new(desk: Arc<Desk<M>>) -> Inbox<M> {
+    pub(super) fn new(cell: Arc<ProcessCell<M>>) -> Inbox<M> {
         Inbox {
-            desk,
-            watches: Watches::default(),
+            cell,
             batch: Batch::new(),
             aside: VecDeque::new(),
             is_told_to_pause: false,
@@ -162,7 +161,7 @@ impl<M> Inbox<M> {
     fn next(&mut self, limit: Limit) -> Result<M, RecvError> {
         let limit = limit.min(current_limit());
         loop {
-            let error = match self.desk.mailbox.next(&mut self.batch) {
+            let error = match self.cell.mailbox.next(&mut self.batch) {
                 Next::Item(message) => return Ok(message),
                 Next::End(Phase::Closing) => RecvError::Closed,
                 Next::End(Phase::Killing) => RecvError::Interrupted,
@@ -174,7 +173,7 @@ impl<M> Inbox<M> {
                 // A sender that finds the process idle counts it as running, and unparks it.
                 Next::Idle => {
                     let parked = limit.park();
-                    self.desk.mailbox.enter(thread::current());
+                    self.cell.mailbox.enter(thread::current());
                     match parked {
                         Ok(()) => continue,
                         Err(Late::TimedOut) => RecvError::TimedOut,
@@ -188,7 +187,7 @@ impl<M> Inbox<M> {
 
     /// A stop is heard before messages that were put aside.
     fn check_end(&mut self) -> Result<(), RecvError> {
-        match self.desk.mailbox.phase() {
+        match self.cell.mailbox.phase() {
             Phase::Killing => Err(self.tell(RecvError::Interrupted)),
             phase if phase > Phase::Closing => Err(self.tell(RecvError::Stopped)),
             _ if self.is_told_to_pause => Err(RecvError::Interrupted),
@@ -203,20 +202,44 @@ impl<M> Inbox<M> {
         error
     }
 
-    /// Returns how the process has ended, if it returned in this phase.
-    pub(super) fn exit(&self, phase: Phase) -> Exit {
-        match phase {
-            Phase::Killing => Exit::Killed,
-            Phase::Stopping => Exit::Stopped,
-            Phase::Overflowing => Exit::Failed(crate::Failure::new("its mailbox was full")),
-            Phase::Open | Phase::Closing | Phase::Ended => Exit::Closed,
-        }
-    }
-
     /// Ends the mailbox, and returns what was never received.
     pub(super) fn finish(self) -> impl Iterator<Item = M> {
-        let left = self.desk.mailbox.finish(self.batch);
+        let left = self.cell.mailbox.finish(self.batch);
         self.aside.into_iter().flatten().chain(left)
+    }
+}
+
+impl<M: Send + 'static> Inbox<M> {
+    /// Has the end of an actor, a process or a tree come as a message, which `make` makes: at once
+    /// if it has ended already.
+    ///
+    /// The message comes before all others in the mailbox, and there is always room for it. It does
+    /// not keep the process open, and is not sent to one that is closing. `make` is called on the
+    /// thread of what ends.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{self as actor, Exit};
+    /// use pirn_actor::process::{Inbox, RecvError};
+    ///
+    /// enum Message {
+    ///     Down(Exit),
+    /// }
+    /// let worker = actor::consumer(|(): ()| ());
+    /// let watched = worker.clone();
+    /// let nurse = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
+    ///     inbox.watch(&watched, Message::Down);
+    ///     inbox.recv().map(|Message::Down(exit)| exit)
+    /// });
+    /// worker.stop();
+    /// assert_eq!(nurse.into_result().unwrap(), Ok(Exit::Stopped));
+    /// ```
+    pub fn watch(
+        &mut self,
+        actor: &impl Deref<Target = dyn Actor>,
+        make: impl FnOnce(Exit) -> M + Send + 'static,
+    ) {
+        self.cell.life.ending.watch_for(&self.cell, &**actor, make);
     }
 }
 

@@ -4,29 +4,28 @@
 mod inbox;
 mod pause;
 mod receive;
-mod watch;
-mod weak;
 
-pub use inbox::{Inbox, RecvError, Search};
-pub use watch::Watch;
-pub(crate) use watch::sealed;
+#[doc(hidden)]
+pub use inbox::Search;
+pub use inbox::{Inbox, RecvError};
 
-use crate::actor::{Ending, ForRoom, Mortal, Options, Tell};
+use crate::actor::{Options, Passed, Receive, Recipient, Target, Tell, Threads, exit};
 use crate::edges;
-use crate::error::{AskError, Exit, Failure, Refusal, SendError, discard, short_name};
-use crate::identity::{Identity, Works, current_limit, while_working_for};
-use crate::mailbox::{Mailbox, Overflow, Phase, Then};
-use crate::monitor::Monitor;
+use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
+use crate::identity::{Identity, current_limit, while_working_for};
+use crate::life::Load;
+use crate::life::{Actor, Life};
+use crate::mailbox::{Mailbox, Overflow, Patience, Phase, Then};
 use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::snapshot;
 use crate::time::Limit;
 use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ops::Deref;
 use core::time::Duration;
 use pirn::thread::{self, Panic, Thread};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Makes a process: an actor that is a function with an [`Inbox`], and a thread of its own.
 ///
@@ -35,9 +34,10 @@ use std::sync::{Arc, Mutex};
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Inbox, RecvError};
+/// use pirn_actor as actor;
+/// use pirn_actor::process::{Inbox, RecvError};
 ///
-/// let sum = actor::process(|inbox: &mut Inbox<u64>| {
+/// let sum = actor::process::spawn(|inbox: &mut Inbox<u64>| {
 ///     let mut sum = 0;
 ///     while let Ok(number) = inbox.recv() {
 ///         sum += number;
@@ -49,7 +49,7 @@ use std::sync::{Arc, Mutex};
 /// }
 /// assert_eq!(sum.close_and_join().unwrap(), 5050);
 /// ```
-pub fn process<M, T, F>(f: F) -> Process<M, T>
+pub fn spawn<M, T, F>(f: F) -> Process<M, T>
 where
     M: Send + 'static,
     T: Send + 'static,
@@ -60,17 +60,16 @@ where
         .expect("a thread for a process")
 }
 
-/// What the process and those who know it share.
-pub(crate) struct Desk<M> {
-    identity: Identity,
+/// What the process and its references share.
+pub(crate) struct ProcessCell<M> {
+    life: Life,
     mailbox: Mailbox<M>,
-    ending: Ending,
-    references: AtomicUsize,
-    /// The process's thread while it waits for a message.
+    /// The process's thread, which may wait for a message.
     waiter: Mutex<Option<Thread>>,
+    this: Weak<ProcessCell<M>>,
 }
 
-impl<M> Desk<M> {
+impl<M> ProcessCell<M> {
     fn then(&self, then: Then) {
         if then == Then::Start {
             let waiter = locked(&self.waiter).clone();
@@ -80,44 +79,53 @@ impl<M> Desk<M> {
         }
     }
 
-    pub(crate) fn end(&self, phase: Phase) {
-        let then = self.mailbox.end(phase);
-        if phase == Phase::Killing {
-            edges::interrupted(&self.identity);
-        }
-        self.then(then);
-    }
-
-    fn pushed<E>(&self, pushed: Result<(Then, Option<M>), E>) -> Result<(), E> {
-        let (then, displaced) = pushed?;
-        self.then(then);
-        drop(displaced);
-        Ok(())
-    }
-
-    fn send_within(&self, message: M, limit: Limit) -> Result<(), (Refusal, M)> {
-        let wait = ForRoom {
-            at: &self.identity,
-            limit,
-        };
-        self.pushed(self.mailbox.push(message, |_| (), &wait))
-    }
-
-    fn error(&self, (refusal, message): (Refusal, M)) -> SendError<M> {
-        SendError::new(message, self.identity.name(), refusal)
-    }
-
-    fn release(&self) {
-        // Relaxed: what the owner of the reference has sent is in the mailbox, under its lock.
-        if self.references.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.end(Phase::Closing);
+    fn put(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        let at = &self.life.identity;
+        match self.mailbox.push(message, patience, at, |_| ()) {
+            Ok((then, displaced)) => {
+                self.then(then);
+                drop(displaced);
+                Ok(())
+            }
+            Err((refusal, message)) => Err(SendError::new(message, at.name(), refusal)),
         }
     }
 }
 
-impl<M> Works for Desk<M> {
-    fn identity(&self) -> &Identity {
-        &self.identity
+impl<M: Send + 'static> Actor for ProcessCell<M> {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn this(&self) -> Arc<dyn Actor> {
+        self.this.upgrade().expect("the caller has it")
+    }
+
+    fn end(&self, phase: Phase) {
+        let then = self.mailbox.end(phase);
+        if phase == Phase::Killing {
+            edges::interrupted(&self.life.identity);
+        }
+        self.then(then);
+    }
+
+    fn kind(&self) -> &'static str {
+        "process"
+    }
+
+    fn load(&self) -> Load {
+        self.mailbox.load()
+    }
+
+    fn hold(&self) {
+        let then = self.mailbox.hold();
+        edges::interrupted(&self.life.identity);
+        self.then(then);
+    }
+
+    fn go_on(&self) {
+        let then = self.mailbox.release();
+        self.then(then);
     }
 
     fn about_to_wait(&self) {
@@ -125,29 +133,30 @@ impl<M> Works for Desk<M> {
     }
 }
 
-impl<M: Send> Mortal for Desk<M> {
-    fn ending(&self) -> &Ending {
-        &self.ending
-    }
-}
-
-impl<M: Send> snapshot::Seen for Desk<M> {
-    fn identity(&self) -> &Identity {
-        &self.identity
+/// No sender knows when a process has handled a message: where that matters, sending is the end of
+/// it.
+impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
+    fn pass(&self, passed: Passed<M, ()>, patience: Patience) -> Result<(), SendError<M>> {
+        self.put(passed.message, patience)?;
+        passed.onward.take(Ok(()));
+        Ok(())
     }
 
-    fn kind(&self) -> &'static str {
-        "process"
+    fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
+        self.put(message, patience)
     }
 
-    fn load(&self) -> snapshot::Load {
-        self.mailbox.load()
+    fn request(&self, message: M, _: Limit, patience: Patience) -> Result<Reply<()>, SendError<M>> {
+        self.put(message, patience)?;
+        let (to, reply) = reply::pair_without_edge();
+        to.send(());
+        Ok(reply)
     }
 }
 
 /// A process that was started: for sending to it, and for its result.
 pub struct Process<M: Send + 'static, T = ()> {
-    desk: Arc<Desk<M>>,
+    cell: Arc<ProcessCell<M>>,
     result: Arc<Mutex<Option<T>>>,
 }
 
@@ -161,27 +170,24 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
     where
         F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
     {
-        let desk = Arc::new(Desk {
-            identity,
+        let cell = Arc::new_cyclic(|this| ProcessCell {
+            life: Life::new(identity),
             mailbox: Mailbox::new(capacity, overflow),
-            ending: Ending::new(),
-            references: AtomicUsize::new(1),
             waiter: Mutex::new(None),
+            this: Weak::clone(this),
         });
-        let then = desk.mailbox.begin();
-        debug_assert_eq!(then, Then::Start, "nobody knows the mailbox yet");
-        let seen: Arc<dyn snapshot::Seen> = Arc::clone(&desk) as Arc<_>;
-        snapshot::enter(&desk.identity, Arc::downgrade(&seen));
+        let then = cell.mailbox.begin();
+        debug_assert_eq!(then, Then::Start, "no other thread knows the mailbox yet");
+        snapshot::enter(cell.identity(), cell.this.clone());
         let result = Arc::new(Mutex::new(None));
         let body = {
-            let (desk, result, options) = (Arc::clone(&desk), Arc::clone(&result), options.clone());
-            move || live(&desk, &options, &result, f)
+            let (cell, result, options) = (Arc::clone(&cell), Arc::clone(&result), options.clone());
+            move || live(&cell, &options, &result, f)
         };
-        options
-            .threads()
+        Threads::of(&options)
             .start(body)
-            .inspect_err(|_| snapshot::forget(&desk.identity))?;
-        Ok(Process { desk, result })
+            .inspect_err(|_| snapshot::forget(cell.identity()))?;
+        Ok(Process { cell, result })
     }
 
     /// Closes the process, and waits for its result.
@@ -204,25 +210,24 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
 }
 
 /// The thread of a process.
-fn live<M, T, F>(desk: &Arc<Desk<M>>, options: &Options, result: &Mutex<Option<T>>, f: F)
+fn live<M, T, F>(cell: &Arc<ProcessCell<M>>, options: &Options, result: &Mutex<Option<T>>, f: F)
 where
+    M: Send + 'static,
     F: FnOnce(&mut Inbox<M>) -> T,
 {
     let this = thread::current();
-    *locked(&desk.waiter) = Some(this.clone());
-    desk.mailbox.enter(this);
-    let mut inbox = Inbox::new(Arc::clone(desk));
-    let work = || while_working_for(&**desk, || f(&mut inbox));
+    *locked(&cell.waiter) = Some(this.clone());
+    cell.mailbox.enter(this);
+    let mut inbox = Inbox::new(Arc::clone(cell));
+    let work = || while_working_for(&**cell, || f(&mut inbox));
     let outcome = Panic::catch(work);
-    let phase = desk.mailbox.phase();
+    let phase = cell.mailbox.phase();
     let (exit, value) = match outcome {
-        Ok(value) => (inbox.exit(phase), Some(value)),
+        Ok(value) => (exit(phase), Some(value)),
         Err(panic) => (Exit::Failed(Failure::from(&panic)), None),
     };
-    let on_undelivered = options
-        .rare
-        .as_deref()
-        .and_then(|rare| rare.on_undelivered.as_ref());
+    let rare = options.as_deref();
+    let on_undelivered = rare.and_then(|rare| rare.on_undelivered.as_ref());
     for message in inbox.finish() {
         if let Some(tell) = on_undelivered {
             let _ = Panic::catch(|| tell(short_name::<M>()));
@@ -230,23 +235,18 @@ where
         discard(message);
     }
     *locked(result) = value;
-    snapshot::forget(&desk.identity);
-    desk.ending.publish(&exit);
+    snapshot::forget(cell.identity());
+    cell.life.ending.publish(&exit);
 }
 
 impl<M: Send + 'static, T> Process<M, T> {
-    pub(crate) fn desk(&self) -> &Desk<M> {
-        &self.desk
-    }
-
     /// Sends a message. If the mailbox is full, waits for room, or does what the process's
-    /// [`Overflow`](crate::Overflow) says.
+    /// [`Overflow`] says.
     ///
     /// # Errors
     /// The message comes back: the process has ended, or there was no room.
     pub fn send(&self, message: M) -> Result<(), SendError<M>> {
-        let sent = self.desk.send_within(message, current_limit());
-        sent.map_err(|refused| self.desk.error(refused))
+        self.cell.put(message, Patience::Until(current_limit()))
     }
 
     /// Sends a message if there is room in the mailbox.
@@ -254,10 +254,7 @@ impl<M: Send + 'static, T> Process<M, T> {
     /// # Errors
     /// The message comes back.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        let sent = self
-            .desk
-            .pushed(self.desk.mailbox.try_push(message, |_| ()));
-        sent.map_err(|refused| self.desk.error(refused))
+        self.cell.put(message, Patience::None)
     }
 
     /// Sends a message that comes before all others in the mailbox.
@@ -265,13 +262,7 @@ impl<M: Send + 'static, T> Process<M, T> {
     /// # Errors
     /// The message comes back: the process has ended.
     pub fn send_urgent(&self, message: M) -> Result<(), SendError<M>> {
-        match self.desk.mailbox.push_urgent(message) {
-            Ok(then) => {
-                self.desk.then(then);
-                Ok(())
-            }
-            Err(refused) => Err(self.desk.error(refused)),
-        }
+        self.cell.put(message, Patience::Urgent)
     }
 
     /// Sends a message that carries a [`ReplyTo`], and waits for the answer.
@@ -301,9 +292,9 @@ impl<M: Send + 'static, T> Process<M, T> {
         limit: Limit,
     ) -> Result<R, AskError> {
         let (to, reply) = reply::pair_without_edge();
-        match self.desk.send_within(message(to), limit) {
+        match self.cell.put(message(to), Patience::Until(limit)) {
             Ok(()) => reply.recv_within(limit),
-            Err(refused) => Err(self.desk.error(refused).into_ask_error()),
+            Err(error) => Err(error.into_ask_error()),
         }
     }
 
@@ -319,63 +310,22 @@ impl<M: Send + 'static, T> Process<M, T> {
         self.send(message(to))?;
         Ok(reply)
     }
+}
 
-    /// Lets the process receive what is in its mailbox, and then tells it that it is
-    /// [closed](RecvError::Closed).
-    pub fn close(&self) {
-        self.desk.end(Phase::Closing);
-    }
-
-    /// Has the next receive of the process fail.
-    pub fn stop(&self) {
-        self.desk.end(Phase::Stopping);
-    }
-
-    /// Interrupts the process, and has each of its receives fail.
-    pub fn kill(&self) {
-        self.desk.end(Phase::Killing);
-    }
-
-    /// Waits until the process has ended.
-    pub fn join(&self) -> Exit {
-        self.desk
-            .ending
-            .join(Limit::NEVER)
-            .expect("without a time limit it has ended")
-    }
-
-    /// Waits until the process has ended, for as long as `timeout`.
-    pub fn join_timeout(&self, timeout: Duration) -> Option<Exit> {
-        self.desk.ending.join(Limit::after(timeout))
-    }
-
-    /// Returns how the process has ended, if it has.
-    pub fn exit(&self) -> Option<Exit> {
-        self.desk.ending.exit()
-    }
-
-    /// Returns what tells of the process's end.
-    pub fn monitor(&self) -> Monitor {
-        Monitor::of(Arc::clone(&self.desk) as Arc<_>)
-    }
-
-    /// Calls a function when the process ends, on its thread; at once and here if it has ended.
-    pub fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
-        self.desk.ending.watch(Box::new(f));
-    }
-
-    /// Returns the process's name.
-    pub fn name(&self) -> Arc<str> {
-        self.desk.identity.name()
+/// Closed, a process receives what is in its mailbox, and then [`Closed`](RecvError::Closed).
+/// Stopped, its next receive fails; killed, it is interrupted as well.
+impl<M: Send + 'static, T> Deref for Process<M, T> {
+    type Target = dyn Actor;
+    fn deref(&self) -> &Self::Target {
+        &*self.cell
     }
 }
 
 impl<M: Send + 'static, T> Clone for Process<M, T> {
     fn clone(&self) -> Process<M, T> {
-        // Relaxed: as in `Arc`, who makes another reference has one.
-        self.desk.references.fetch_add(1, Ordering::Relaxed);
+        self.cell.retain();
         Process {
-            desk: Arc::clone(&self.desk),
+            cell: Arc::clone(&self.cell),
             result: Arc::clone(&self.result),
         }
     }
@@ -383,13 +333,15 @@ impl<M: Send + 'static, T> Clone for Process<M, T> {
 
 impl<M: Send + 'static, T> Drop for Process<M, T> {
     fn drop(&mut self) {
-        self.desk.release();
+        self.cell.release();
     }
 }
 
 impl<M: Send + 'static, T> fmt::Debug for Process<M, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Process").field(&self.desk.identity).finish()
+        f.debug_tuple("Process")
+            .field(self.cell.identity())
+            .finish()
     }
 }
 
@@ -399,5 +351,11 @@ impl<M: Send + 'static, T> Tell<M> for Process<M, T> {
     }
     fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         Process::try_send(self, message)
+    }
+}
+
+impl<M: Send + 'static, T> Recipient<M> for Process<M, T> {
+    fn target(&self) -> Target<M> {
+        Target::of_actor(&self.cell)
     }
 }

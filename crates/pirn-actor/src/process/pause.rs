@@ -10,15 +10,14 @@
 //!
 //! The thread stays, and so does what is in the mailbox, and what was put aside.
 
-use super::{Desk, Inbox};
-use crate::edges;
+use super::Inbox;
 use crate::mailbox::{Next, Phase};
 use pirn::thread;
 
 impl<M> Inbox<M> {
     /// Returns true if the function is to return, so that the process can pause.
     pub(crate) fn is_to_pause(&self) -> bool {
-        let mailbox = &self.desk.mailbox;
+        let mailbox = &self.cell.mailbox;
         self.is_told_to_pause || mailbox.phase() <= Phase::Closing && !mailbox.goes_on()
     }
 
@@ -28,8 +27,8 @@ impl<M> Inbox<M> {
         let this = thread::current();
         // Blocking calls of the function fail until it returns.
         this.interrupt();
-        let _ = self.desk.mailbox.release();
-        self.desk.mailbox.enter(this);
+        let _ = self.cell.mailbox.release();
+        self.cell.mailbox.enter(this);
     }
 
     /// Holds the mailbox, now that the function has returned. Returns false if the process is to
@@ -38,28 +37,15 @@ impl<M> Inbox<M> {
         self.is_told_to_pause = false;
         // The places of messages at which a search was when the function panicked.
         self.aside.retain(Option::is_some);
-        matches!(self.desk.mailbox.pause(&mut self.batch), Next::Held)
+        matches!(self.cell.mailbox.pause(&mut self.batch), Next::Held)
     }
 
     /// Waits until the mailbox is not held any more. Returns false if the process is to end.
     pub(crate) fn wait_for_release(&mut self) -> bool {
-        while self.desk.mailbox.is_held() {
+        while self.cell.mailbox.is_held() {
             thread::park();
         }
-        self.desk.mailbox.enter(thread::current());
-        self.desk.mailbox.phase() <= Phase::Closing
-    }
-}
-
-impl<M> Desk<M> {
-    pub(crate) fn hold(&self) {
-        let then = self.mailbox.hold();
-        edges::interrupted(&self.identity);
-        self.then(then);
-    }
-
-    pub(crate) fn go_on(&self) {
-        let then = self.mailbox.release();
-        self.then(then);
+        self.cell.mailbox.enter(thread::current());
+        self.cell.mailbox.phase() <= Phase::Closing
     }
 }

@@ -5,20 +5,21 @@
 /// Messages that no arm takes stay in the mailbox, in order, for later receives. The messages that
 /// are there are looked at once; then those that come. A last arm `after DURATION => …` is for the
 /// case that none comes in time. When the process is to end, the macro leaves the function by `?`,
-/// with a [`RecvError`](crate::RecvError).
+/// with a [`RecvError`](crate::process::RecvError).
 ///
 /// An arm may leave an outer loop only by its label.
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Inbox, RecvError, receive};
+/// use pirn_actor::{self as actor, receive};
+/// use pirn_actor::process::{Inbox, RecvError};
 /// use std::time::Duration;
 ///
 /// enum Message {
 ///     Order(u32),
 ///     Paid(u32),
 /// }
-/// let shipped = actor::process(|inbox: &mut Inbox<Message>| -> Result<Vec<u32>, RecvError> {
+/// let shipped = actor::process::spawn(|inbox: &mut Inbox<Message>| -> Result<Vec<u32>, RecvError> {
 ///     let mut shipped = Vec::new();
 ///     while shipped.len() < 2 {
 ///         receive!(inbox => {
@@ -82,7 +83,7 @@ macro_rules! receive {
                     #[allow(unreachable_patterns)]
                     other => $inbox.keep(&mut search, other),
                 },
-                ::core::result::Result::Err($crate::RecvError::TimedOut) => {
+                ::core::result::Result::Err($crate::process::RecvError::TimedOut) => {
                     break 'receive ('arm: { $late })
                 }
                 ::core::result::Result::Err(error) => {

@@ -1,8 +1,9 @@
 //! Messages for a name that nobody has yet.
 
 use super::named::Faces;
-use crate::actor::{Mode, Target};
+use crate::actor::Target;
 use crate::error::Refusal;
+use crate::mailbox::Patience;
 use crate::time::timers::TimerHandle;
 use core::any::Any;
 use core::fmt;
@@ -52,10 +53,13 @@ impl<M: Send + 'static> Early for M {
         let Some(target) = to.get::<Target<M>>() else {
             return Err((Refusal::WrongType, self));
         };
-        target.tell(*self, Mode::First).map_err(|error| {
-            let refusal = error.refusal().clone();
-            (refusal, Box::new(error.into_message()) as Box<_>)
-        })
+        target
+            .sends()
+            .tell(*self, Patience::Urgent)
+            .map_err(|error| {
+                let refusal = error.refusal().clone();
+                (refusal, Box::new(error.into_message()) as Box<_>)
+            })
     }
 
     fn into_any(self: Box<M>) -> Box<dyn Any + Send> {

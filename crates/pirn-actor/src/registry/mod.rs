@@ -1,17 +1,13 @@
 //! Names: one actor per name, found by its name and a type.
 //!
 //! ```text
-//!          send_early              register                     its actor ends
-//!   free ------------> expected ------------> registered ----------------------> ended
-//!    ^  \               |    ^  the messages,     ^  |                             |  |
-//!    |   \ none is left |    |  first of all      |  | unregister                  |  |
-//!    |<---\-------------+    +- send_early        |  +---------> free              |  |
-//!    |     \--------------- register -------------+<------------ register ---------+  |
-//!    +<---------------------------- after a time limit -------------------------------+
+//!          send_early              register
+//!   free ------------> expected ------------> registered ---> free
+//!    ^  \               |    ^  the messages,     ^       its actor ends, or unregister
+//!    |   \ none is left |    |  first of all      |
+//!    |<---\-------------+    +- send_early        |
+//!          \--------------- register -------------+
 //! ```
-//!
-//! While a name is *ended*, messages for it are refused: those who still send to an actor that has
-//! ended do not fill the memory with what nobody will ever get.
 //!
 //! All of it is under one lock, under which no code of the program runs: messages are put into
 //! mailboxes, and what is left over is handed out without it.
@@ -25,31 +21,27 @@ pub use early::Undelivered;
 pub use error::{LookupError, Taken};
 pub use named::{Nameable, Named};
 
-pub(crate) use named::Ends;
-
-use crate::actor::{Address, Builder, Mode, Ref, Target, WeakAddress, WeakRef};
+use crate::actor::{Address, Builder, Ref, Target, Tell, WeakAddress, WeakRef};
+use crate::ending::Watching;
 use crate::error::{Refusal, SendError};
 use crate::poison::locked;
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 use early::Kept;
-use named::Actor;
 use pirn::thread::Panic;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex};
 use table::{Entry, Holder, Shared, State, later_in};
 
-/// How long a name is ended, unless [`Registry::tombstones`] says otherwise.
-const TOMBSTONES: Duration = Duration::from_secs(10);
-
-/// A table of actors by name. [`registry`] is one for the whole program.
+/// A table of actors by name. [`global`] is one for the whole program.
 ///
 /// Clones are the same table. It does not keep actors open.
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Address, Registry};
+/// use pirn_actor::{self as actor, Address};
+/// use pirn_actor::registry::Registry;
 ///
 /// let registry = Registry::new();
 /// let square = actor::function(|n: u64| n * n);
@@ -71,11 +63,11 @@ pub struct Registry(Arc<Shared>);
 /// use pirn_actor as actor;
 ///
 /// let log = actor::consumer(|line: String| println!("{line}"));
-/// actor::registry().register("log", &log)?;
-/// actor::registry().send("log", "hello".to_string())?;
+/// actor::registry::global().register("log", &log)?;
+/// actor::registry::global().send("log", "hello".to_string())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn registry() -> &'static Registry {
+pub fn global() -> &'static Registry {
     static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
     &REGISTRY
 }
@@ -89,14 +81,7 @@ impl Default for Registry {
 impl Registry {
     /// Makes an empty registry.
     pub fn new() -> Registry {
-        Registry(Arc::new(Shared(Mutex::new(State::new(TOMBSTONES)))))
-    }
-
-    /// Sets how long, after the end of an actor, messages for its name are refused
-    /// ([`send_early`](Registry::send_early)). Another actor may get the name at once. 10 seconds
-    /// unless it is set.
-    pub fn tombstones(&self, limit: Duration) {
-        locked(&self.0.0).tombstones = limit;
+        Registry(Arc::new(Shared(Mutex::new(State::default()))))
     }
 
     /// Has a function called, by an actor of its own, with each message that was kept for a name,
@@ -104,7 +89,8 @@ impl Registry {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Refusal, Registry};
+    /// use pirn_actor::error::Refusal;
+    /// use pirn_actor::registry::Registry;
     /// use std::time::Duration;
     ///
     /// let registry = Registry::new();
@@ -126,14 +112,14 @@ impl Registry {
         drop(before);
     }
 
-    /// Gives an actor a name: a [`Ref`], an [`Address`], a [`Process`](crate::Process), or a
-    /// [`Named`], which is found by several types. The messages that were kept for the name come
+    /// Gives an actor a name: a [`Ref`], an [`Address`], a [`Process`](crate::process::Process), or
+    /// a [`Named`], which is found by several types. The messages that were kept for the name come
     /// before all others in its mailbox, whatever its capacity.
     ///
     /// # Errors
     /// Another actor has the name, and has not ended.
     pub fn register(&self, name: impl Into<Arc<str>>, actor: impl Nameable) -> Result<(), Taken> {
-        let (name, actor) = (name.into(), actor.actor());
+        let (name, actor) = (name.into(), actor.entrant());
         let mut state = locked(&self.0.0);
         let kept = match state.names.remove(&name) {
             Some(Entry::Registered(holder)) if !holder.actor.has_ended() => {
@@ -143,7 +129,7 @@ impl Registry {
                 return Err(Taken { name });
             }
             Some(Entry::Expected(kept)) => kept,
-            Some(Entry::Registered(_) | Entry::Ended(_)) | None => VecDeque::new(),
+            Some(Entry::Registered(_)) | None => VecDeque::new(),
         };
         let mut left = Vec::new();
         for Kept { timer, message, .. } in kept {
@@ -154,7 +140,7 @@ impl Registry {
         let holder = Holder {
             number,
             actor,
-            watch: None,
+            watching: None,
         };
         let name_of_entry = Arc::clone(&name);
         state.names.insert(name_of_entry, Entry::Registered(holder));
@@ -166,30 +152,37 @@ impl Registry {
 
     /// Has the name ended when its actor ends. That may be at once, so not under the lock.
     fn watch(&self, name: Arc<str>, number: u64) {
-        let registry = Arc::downgrade(&self.0);
-        let mortal = match locked(&self.0.0).holder(&name, number) {
-            Some(holder) => Arc::clone(&holder.actor.mortal),
+        let actor = match locked(&self.0.0).holder(&name, number) {
+            Some(holder) => holder.actor.actor.upgrade(),
             None => return,
         };
-        let ended = Arc::clone(&name);
-        let watch = Actor::watch(&*mortal, move || {
+        let Some(actor) = actor else {
+            return self.0.ended(&name, number);
+        };
+        let (registry, ended) = (Arc::downgrade(&self.0), Arc::clone(&name));
+        let watcher = move |_: &_| {
             if let Some(registry) = registry.upgrade() {
                 registry.ended(&ended, number);
             }
-        });
-        if let Some(holder) = locked(&self.0.0).holder(&name, number) {
-            holder.watch = Some(watch);
-            return;
+        };
+        let watching = Watching::begin(&actor, Box::new(watcher));
+        let mut state = locked(&self.0.0);
+        match state.holder(&name, number) {
+            Some(holder) => holder.watching = Some(watching),
+            None => {
+                // It has been unregistered meanwhile, or has ended.
+                drop(state);
+                drop(watching);
+            }
         }
-        // It has been unregistered meanwhile, or has ended.
-        mortal.with_ending(&mut |ending| ending.unwatch(watch));
     }
 
     /// Takes a name from its actor, and returns true if there was one. The name is free at once.
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Registry};
+    /// use pirn_actor as actor;
+    /// use pirn_actor::registry::Registry;
     ///
     /// let registry = Registry::new();
     /// let one = actor::consumer(|_: u32| ());
@@ -210,10 +203,6 @@ impl Registry {
         let Some(Entry::Registered(holder)) = holder else {
             return false;
         };
-        if let Some(watch) = holder.watch {
-            let mortal = &holder.actor.mortal;
-            mortal.with_ending(&mut |ending| ending.unwatch(watch));
-        }
         !holder.actor.has_ended()
     }
 
@@ -264,14 +253,14 @@ impl Registry {
         }
     }
 
-    /// Sends a message to the actor with this name, as [`Tell::send`](crate::Tell::send) does.
+    /// Sends a message to the actor with this name, as [`Tell::send`] does.
     ///
     /// # Errors
     /// The message comes back: nobody has the name ([`Refusal::Unknown`]), its actor accepts no
     /// such messages ([`Refusal::WrongType`]), or as from [`Ref::send`].
     pub fn send<M: Send + 'static>(&self, name: &str, message: M) -> Result<(), SendError<M>> {
         match self.target(name) {
-            Ok(target) => target.tell(message, Mode::Wait),
+            Ok(target) => target.send(message),
             Err(error) => Err(SendError::new(message, name, error.into())),
         }
     }
@@ -283,12 +272,13 @@ impl Registry {
     /// What nobody has got goes to [`on_undelivered`](Registry::on_undelivered).
     ///
     /// # Errors
-    /// The message comes back: too many are kept ([`Refusal::Full`]), the actor with this name has
-    /// ended, not long ago ([`Refusal::Closed`]), or as from [`send`](Registry::send).
+    /// The message comes back: too many are kept ([`Refusal::Full`]), or as from
+    /// [`send`](Registry::send).
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Registry};
+    /// use pirn_actor as actor;
+    /// use pirn_actor::registry::Registry;
     /// use std::time::Duration;
     ///
     /// let registry = Registry::new();
@@ -316,7 +306,6 @@ impl Registry {
         let kept = match state.names.get(name) {
             None => 0,
             Some(Entry::Expected(kept)) => kept.len(),
-            Some(Entry::Ended(_)) => return error(message, Refusal::Closed),
             Some(Entry::Registered(holder)) => {
                 if holder.actor.has_ended() {
                     return error(message, Refusal::Closed);
@@ -325,7 +314,7 @@ impl Registry {
                     return error(message, Refusal::WrongType);
                 };
                 drop(state);
-                return target.tell(message, Mode::Wait);
+                return target.send(message);
             }
         };
         if kept >= most {
@@ -367,7 +356,7 @@ impl Registry {
         let state = locked(&self.0.0);
         let is_named = |entry: &Entry| match entry {
             Entry::Registered(holder) => !holder.actor.has_ended(),
-            Entry::Expected(_) | Entry::Ended(_) => false,
+            Entry::Expected(_) => false,
         };
         let named = state.names.iter().filter(|(_, entry)| is_named(entry));
         let mut names: Vec<_> = named.map(|(name, _)| Arc::clone(name)).collect();

@@ -1,8 +1,8 @@
 //! What a registry knows of an actor: by which types it is found, and when it ends. It keeps none
 //! open.
 
-use crate::actor::Mortal as _;
-use crate::actor::{Address, Cell, Ending, Handle, Recipient, Ref, Target, WeakAddress, WeakRef};
+use crate::actor::{Address, Handler, Recipient, Ref, Target, WeakAddress, WeakRef};
+use crate::life::Actor;
 use crate::process::Process;
 use core::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -28,54 +28,30 @@ impl Faces {
     }
 }
 
-/// Something that ends.
-pub trait Ends: Send + Sync {
-    /// Calls `f`, unless it is gone.
-    fn with_ending(&self, f: &mut dyn FnMut(&Ending));
-}
-
-impl<S: Send> Ends for Weak<Cell<S>> {
-    fn with_ending(&self, f: &mut dyn FnMut(&Ending)) {
-        if let Some(cell) = self.upgrade() {
-            f(cell.ending());
-        }
-    }
-}
-
-/// An actor, to be registered.
-pub struct Actor {
+/// What a registry keeps of an actor.
+pub struct Entrant {
     pub(super) faces: Faces,
-    pub(super) mortal: Arc<dyn Ends>,
+    pub(super) actor: Weak<dyn Actor>,
 }
 
-impl Actor {
-    pub(super) fn has_ended(&self) -> bool {
-        let mut has_ended = true;
-        self.mortal
-            .with_ending(&mut |ending| has_ended = ending.exit().is_some());
-        has_ended
+impl Entrant {
+    fn new(actor: &(dyn Actor + 'static), faces: Faces) -> Entrant {
+        Entrant {
+            faces,
+            actor: Arc::downgrade(&actor.this()),
+        }
     }
 
-    /// Has a function called when it ends: at once, if it has. Returns a number for `unwatch`.
-    pub(super) fn watch(mortal: &dyn Ends, f: impl FnOnce() + Send + 'static) -> u64 {
-        let mut f = Some(f);
-        let mut number = 0;
-        mortal.with_ending(&mut |ending| {
-            if let Some(f) = f.take() {
-                number = ending.watch(Box::new(move |_| f()));
-            }
-        });
-        if let Some(f) = f {
-            f();
-        }
-        number
+    pub(super) fn has_ended(&self) -> bool {
+        let actor = self.actor.upgrade();
+        actor.is_none_or(|actor| actor.exit().is_some())
     }
 }
 
 /// What can be registered: a [`Ref`], an [`Address`], a [`Process`], a [`Named`].
 pub trait Nameable: sealed::Sealed {
     #[doc(hidden)]
-    fn actor(self) -> Actor;
+    fn entrant(self) -> Entrant;
 }
 
 mod sealed {
@@ -84,37 +60,28 @@ mod sealed {
 
 impl<S: Send + 'static> sealed::Sealed for &Ref<S> {}
 impl<S: Send + 'static> Nameable for &Ref<S> {
-    fn actor(self) -> Actor {
+    fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
         faces.add::<WeakRef<S>>(self.downgrade());
-        Actor {
-            faces,
-            mortal: Arc::new(Arc::downgrade(self.cell())),
-        }
+        Entrant::new(&**self, faces)
     }
 }
 
 impl<M: Send + 'static, R: 'static> sealed::Sealed for &Address<M, R> {}
 impl<M: Send + 'static, R: 'static> Nameable for &Address<M, R> {
-    fn actor(self) -> Actor {
+    fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
         faces.add_address(self);
-        Actor {
-            faces,
-            mortal: Arc::new(self.downgrade()),
-        }
+        Entrant::new(&**self, faces)
     }
 }
 
 impl<M: Send + 'static, T> sealed::Sealed for &Process<M, T> {}
 impl<M: Send + 'static, T> Nameable for &Process<M, T> {
-    fn actor(self) -> Actor {
+    fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
         faces.add::<Target<M>>(self.target());
-        Actor {
-            faces,
-            mortal: self.mortal(),
-        }
+        Entrant::new(&**self, faces)
     }
 }
 
@@ -122,11 +89,12 @@ impl<M: Send + 'static, T> Nameable for &Process<M, T> {
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Address, Context, Handle, Named, Ref, Registry};
+/// use pirn_actor::{self as actor, Address, Context, Handler, Ref};
+/// use pirn_actor::registry::{Named, Registry};
 ///
 /// struct Account(i64);
 /// struct Deposit(i64);
-/// impl Handle<Deposit> for Account {
+/// impl Handler<Deposit> for Account {
 ///     type Reply = i64;
 ///     fn handle(&mut self, Deposit(amount): Deposit, _: &Context<Self>) -> i64 {
 ///         self.0 += amount;
@@ -153,14 +121,14 @@ impl<S: Send + 'static> Named<S> {
     pub fn new(actor: &Ref<S>) -> Named<S> {
         Named {
             actor: actor.clone(),
-            faces: actor.actor().faces,
+            faces: actor.entrant().faces,
         }
     }
 
     /// Has it found by this type of message, too.
     pub fn accepts<M: Send + 'static>(mut self) -> Named<S>
     where
-        S: Handle<M, Reply: 'static>,
+        S: Handler<M, Reply: 'static>,
     {
         self.faces.add_address(&self.actor.address::<M>());
         self
@@ -175,10 +143,7 @@ impl<S: Send + 'static> core::fmt::Debug for Named<S> {
 
 impl<S: Send + 'static> sealed::Sealed for Named<S> {}
 impl<S: Send + 'static> Nameable for Named<S> {
-    fn actor(self) -> Actor {
-        Actor {
-            faces: self.faces,
-            mortal: (&self.actor).actor().mortal,
-        }
+    fn entrant(self) -> Entrant {
+        Entrant::new(&*self.actor, self.faces)
     }
 }

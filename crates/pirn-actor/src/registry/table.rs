@@ -1,8 +1,9 @@
 //! The table behind a registry.
 
 use super::early::{Kept, Undelivered};
-use super::named::Actor;
+use super::named::Entrant;
 use crate::actor::Address;
+use crate::ending::Watching;
 use crate::error::Refusal;
 use crate::poison::locked;
 use crate::time::timers::{self, later};
@@ -14,11 +15,11 @@ use std::time::Instant;
 
 pub(super) struct Shared(pub(super) Mutex<State>);
 
+#[derive(Default)]
 pub(super) struct State {
     pub(super) names: HashMap<Arc<str>, Entry>,
-    /// Counts registrations, tombstones and messages, which are told apart by it.
+    /// Counts registrations and messages, which are told apart by it.
     made: u64,
-    pub(super) tombstones: Duration,
     pub(super) undelivered: Option<Address<Undelivered>>,
 }
 
@@ -26,14 +27,13 @@ pub(super) struct State {
 pub(super) enum Entry {
     Expected(VecDeque<Kept>),
     Registered(Holder),
-    Ended(u64),
 }
 
 pub(super) struct Holder {
     pub(super) number: u64,
-    pub(super) actor: Actor,
-    /// The number of the function that is called when it ends, as soon as there is one.
-    pub(super) watch: Option<u64>,
+    pub(super) actor: Entrant,
+    /// The wait for its end, as soon as that has begun.
+    pub(super) watching: Option<Watching>,
 }
 
 /// Calls `f` after a time, if the registry is still there.
@@ -69,39 +69,16 @@ impl Shared {
     }
 
     /// The actor of a registration has ended.
-    pub(super) fn ended(self: &Arc<Self>, name: &Arc<str>, number: u64) {
+    pub(super) fn ended(&self, name: &Arc<str>, number: u64) {
         let mut state = locked(&self.0);
         if state.holder(name, number).is_none() {
             return;
         }
-        if state.tombstones.is_zero() {
-            state.names.remove(name);
-            return;
-        }
-        let tombstone = state.next_number();
-        let ended = Entry::Ended(tombstone);
-        state.names.insert(Arc::clone(name), ended);
-        let (registry, name) = (Arc::downgrade(self), Arc::clone(name));
-        later_in(registry, state.tombstones, move |shared| {
-            let mut state = locked(&shared.0);
-            if matches!(state.names.get(&name), Some(Entry::Ended(number)) if *number == tombstone)
-            {
-                state.names.remove(&name);
-            }
-        });
+        state.names.remove(name);
     }
 }
 
 impl State {
-    pub(super) fn new(tombstones: Duration) -> State {
-        State {
-            names: HashMap::new(),
-            made: 0,
-            tombstones,
-            undelivered: None,
-        }
-    }
-
     pub(super) fn next_number(&mut self) -> u64 {
         self.made += 1;
         self.made

@@ -1,25 +1,44 @@
-//! Answers: the place for one, the side that waits for it, the side that gives it.
+//! Answers: the side that gives one, and the side that waits for it. `slot.rs` has the place
+//! between them.
 
-mod awaited;
-mod given;
 mod slot;
 mod word;
 
-pub use awaited::{Reply, ReplyFuture};
-pub use given::ReplyTo;
-
-use crate::edges::To;
+use crate::edges::{Over, To, Waits};
+use crate::error::{AskError, Failure};
+use crate::identity::current_limit;
+use crate::time::Limit;
+use core::fmt;
+use core::future::{Future, IntoFuture};
+use core::pin::Pin;
+use core::task::{Context, Poll};
+use core::time::Duration;
+use slot::{Asker, Giver, Waiter};
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Makes the two sides of an answer that this is asked for.
 pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
     let (giver, asker) = slot::sides();
-    (ReplyTo::new(giver), Reply::new(asker, Some(asked)))
+    (
+        ReplyTo(Some(giver)),
+        Reply {
+            slot: asker,
+            asked: Some(asked),
+        },
+    )
 }
 
 /// Makes the two sides of an answer that anybody may give.
 pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
     let (giver, asker) = slot::sides();
-    (ReplyTo::new(giver), Reply::new(asker, None))
+    (
+        ReplyTo(Some(giver)),
+        Reply {
+            slot: asker,
+            asked: None,
+        },
+    )
 }
 
 /// Makes the two sides of an answer, for what answers without being an actor: another node, a
@@ -27,10 +46,220 @@ pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
 ///
 /// # Examples
 /// ```
-/// let (to, reply) = pirn_actor::reply();
+/// let (to, reply) = pirn_actor::reply::channel();
 /// std::thread::spawn(move || to.send(42));
 /// assert_eq!(reply.recv(), Ok(42));
 /// ```
-pub fn reply<R>() -> (ReplyTo<R>, Reply<R>) {
+pub fn channel<R>() -> (ReplyTo<R>, Reply<R>) {
     pair_without_edge()
+}
+
+/// The right, and the duty, to answer one request.
+///
+/// One that is dropped tells the asker that its request is [`Gone`](AskError::Gone). So every ask
+/// ends.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::{self as actor, AskError};
+/// use pirn_actor::process::{Inbox, RecvError};
+/// use pirn_actor::reply::ReplyTo;
+///
+/// enum Order {
+///     Tea(u32, ReplyTo<String>),
+///     Coffee(ReplyTo<String>),
+/// }
+/// let bar = actor::process::spawn(|inbox: &mut Inbox<Order>| -> Result<(), RecvError> {
+///     loop {
+///         match inbox.recv()? {
+///             Order::Tea(cups, reply) => reply.send(format!("{cups} cups of tea")),
+///             Order::Coffee(reply) => reply.fail("no coffee"),
+///         }
+///     }
+/// });
+/// assert_eq!(bar.ask(|reply| Order::Tea(2, reply)).unwrap(), "2 cups of tea");
+/// let error = bar.ask(Order::Coffee).unwrap_err();
+/// assert_eq!(error.to_string(), "the request failed: no coffee");
+/// ```
+pub struct ReplyTo<R>(Option<Giver<R>>);
+
+impl<R> ReplyTo<R> {
+    /// Gives the answer. It is dropped if nobody waits for it any more.
+    pub fn send(self, answer: R) {
+        self.give(Ok(answer));
+    }
+
+    /// Tells the asker that there is no answer, and why: [`AskError::Failed`].
+    pub fn fail(self, why: impl Into<Arc<str>>) {
+        self.give(Err(AskError::Failed(Failure::new(why))));
+    }
+
+    /// Returns false if nobody waits for the answer any more: the asker has given up.
+    pub fn is_wanted(&self) -> bool {
+        self.0.as_ref().is_some_and(|slot| !slot.is_abandoned())
+    }
+
+    /// Gives what the asker is to get: an answer, or this error. It is dropped if nobody waits for
+    /// it any more.
+    pub fn give(mut self, answer: Result<R, AskError>) {
+        let mut slot = self.0.take().expect("it is taken once, here or by drop");
+        drop(slot.give(answer));
+    }
+
+    /// The request will be dropped, and nobody is to be found waiting for it from now on.
+    pub(crate) fn displace(&mut self) {
+        if let Some(slot) = &mut self.0 {
+            slot.displace();
+        }
+    }
+
+    /// Drops it without telling anybody: the asker has the request back.
+    pub(crate) fn withdraw(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<R> Drop for ReplyTo<R> {
+    fn drop(&mut self) {
+        if let Some(mut slot) = self.0.take() {
+            drop(slot.give(Err(AskError::Gone)));
+        }
+    }
+}
+
+impl<R> fmt::Debug for ReplyTo<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyTo")
+            .field("is_wanted", &self.is_wanted())
+            .finish()
+    }
+}
+
+/// An answer that is on its way.
+///
+/// A request whose reply is dropped before the actor has come to it is not handled: nobody waits
+/// for the result. Use `send` for what shall be done in any case.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+///
+/// let square = actor::function(|n: u64| n * n);
+/// let (three, four) = (square.ask_later(3).unwrap(), square.ask_later(4).unwrap());
+/// assert_eq!(three.recv().unwrap() + four.recv().unwrap(), 25);
+///
+/// let five = square.ask_later(5).unwrap();
+/// assert_eq!(pirn::block_on(async { five.await.unwrap() }), 25);
+/// ```
+#[must_use = "a request whose reply is dropped may not be handled"]
+pub struct Reply<R> {
+    slot: Asker<R>,
+    /// Who gives the answer, if nobody else can.
+    asked: Option<To>,
+}
+
+impl<R> Reply<R> {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// See [`AskError`]. An actor whose handler has a deadline waits no longer than that.
+    pub fn recv(self) -> Result<R, AskError> {
+        self.recv_within(current_limit())
+    }
+
+    /// Waits for the answer, for as long as `timeout`.
+    ///
+    /// # Errors
+    /// See [`AskError`]. After the time limit the request is abandoned.
+    pub fn recv_timeout(self, timeout: Duration) -> Result<R, AskError> {
+        self.recv_within(Limit::after(timeout).min(current_limit()))
+    }
+
+    /// Waits for the answer until `deadline`.
+    ///
+    /// # Errors
+    /// See [`AskError`]. After the deadline the request is abandoned.
+    pub fn recv_deadline(self, deadline: Instant) -> Result<R, AskError> {
+        self.recv_within(Limit::at(deadline).min(current_limit()))
+    }
+
+    /// Returns the answer if it is there, or this reply again.
+    pub fn try_recv(mut self) -> Result<Result<R, AskError>, Reply<R>> {
+        self.slot.take().ok_or(self)
+    }
+
+    pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
+        let mut over = Over::default();
+        let waiter = || {
+            over = Self::over(&self.asked);
+            Waiter::Thread(over.clone())
+        };
+        if let Some(answer) = self.slot.take_or_wait(waiter) {
+            return in_time(answer, limit);
+        }
+        let _waits = self.begin_wait(limit, &over)?;
+        loop {
+            let late = self.slot.wait(limit).err();
+            if let Some(answer) = self.slot.take() {
+                return in_time(answer, limit);
+            }
+            if let Some(late) = late {
+                return Err(late.into());
+            }
+        }
+    }
+
+    /// Makes what says that the wait is over, if a thread looks at that.
+    fn over(asked: &Option<To>) -> Over {
+        asked.as_ref().map_or_else(Over::default, |_| Over::new())
+    }
+
+    fn begin_wait(&self, limit: Limit, over: &Over) -> Result<Option<Waits>, AskError> {
+        let asked = self.asked.as_ref();
+        let waits = asked.map(|asked| Waits::begin(asked, limit, over));
+        waits.transpose().map_err(AskError::Deadlock)
+    }
+}
+
+/// A request that is gone after its time has not been handled because of that, most likely: actors
+/// skip it when they come to it.
+fn in_time<R>(answer: Result<R, AskError>, limit: Limit) -> Result<R, AskError> {
+    match answer {
+        Err(AskError::Gone) if limit.is_past() => Err(AskError::TimedOut),
+        answer => answer,
+    }
+}
+
+impl<R> fmt::Debug for Reply<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("asked", &self.asked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R> IntoFuture for Reply<R> {
+    type Output = Result<R, AskError>;
+    type IntoFuture = ReplyFuture<R>;
+
+    fn into_future(self) -> ReplyFuture<R> {
+        ReplyFuture(self)
+    }
+}
+
+/// A [`Reply`] that async code waits for.
+#[must_use = "a request whose reply is dropped may not be handled"]
+#[derive(Debug)]
+pub struct ReplyFuture<R>(Reply<R>);
+
+impl<R> Future for ReplyFuture<R> {
+    type Output = Result<R, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let waiter = || Waiter::Task(context.waker().clone());
+        match self.0.slot.take_or_wait(waiter) {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
 }

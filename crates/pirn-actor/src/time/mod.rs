@@ -5,7 +5,10 @@ mod sending;
 pub(crate) mod timers;
 
 pub use period::Period;
+#[doc(no_inline)]
+pub use pirn::scope::{deadline, with_deadline};
 pub use sending::{every, every_after, send_after, send_at};
+pub use timers::TimerHandle;
 
 use crate::error::{AskError, Refusal};
 use core::time::Duration;

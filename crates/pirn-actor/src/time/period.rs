@@ -8,13 +8,14 @@ use core::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Period};
+/// use pirn_actor as actor;
+/// use pirn_actor::time::Period;
 /// use std::time::Duration;
 ///
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let ticks = actor::consumer(move |tick: &str| tell.send(tick).unwrap());
 /// let millisecond = Duration::from_millis(1);
-/// actor::every(&ticks, Period::new(millisecond).first_after(Duration::ZERO).times(3), "tick");
+/// actor::time::every(&ticks, Period::new(millisecond).first_after(Duration::ZERO).times(3), "tick");
 /// assert!(told.iter().take(3).eq(["tick"; 3]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@
 
 use super::period::Period;
 use super::timers::{self, Handled, Next, TimerHandle, later};
-use crate::actor::{Context, Handle, Mode, Recipient, Target};
+use crate::actor::{Context, Handler, Recipient, Target};
 use crate::error::Refusal;
-use crate::identity::Identity;
+use crate::mailbox::Patience;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ const RETRY: Duration = Duration::from_millis(10);
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let alarm = actor::consumer(move |()| tell.send(Instant::now()).unwrap());
 /// let start = Instant::now();
-/// actor::send_after(&alarm, Duration::from_millis(10), ());
+/// actor::time::send_after(&alarm, Duration::from_millis(10), ());
 /// assert!(told.recv().unwrap() - start >= Duration::from_millis(10));
 /// ```
 pub fn send_after<M: Send + 'static>(
@@ -58,8 +58,8 @@ pub fn send_after<M: Send + 'static>(
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let alarm = actor::consumer(move |text: &str| tell.send(text).unwrap());
 /// let (now, minute) = (Instant::now(), Duration::from_secs(60));
-/// let tea = actor::send_at(&alarm, now + 3 * minute, "the tea is ready");
-/// actor::send_at(&alarm, now, "a cup of tea?");
+/// let tea = actor::time::send_at(&alarm, now + 3 * minute, "the tea is ready");
+/// actor::time::send_at(&alarm, now, "a cup of tea?");
 /// assert_eq!(told.recv().unwrap(), "a cup of tea?");
 /// assert!(tea.cancel());
 /// ```
@@ -87,7 +87,7 @@ pub fn send_at<M: Send + 'static>(to: &impl Recipient<M>, at: Instant, message: 
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let ticks = actor::consumer(move |()| tell.send(Instant::now()).unwrap());
 /// let start = Instant::now();
-/// let timer = actor::every(&ticks, Duration::from_millis(5), ());
+/// let timer = actor::time::every(&ticks, Duration::from_millis(5), ());
 /// assert!(told.iter().nth(2).unwrap() - start >= Duration::from_millis(15));
 /// timer.cancel();
 /// ```
@@ -109,13 +109,14 @@ pub fn every<M: Clone + Send + 'static>(
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Period};
+/// use pirn_actor as actor;
+/// use pirn_actor::time::Period;
 /// use std::time::Duration;
 ///
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let look = actor::consumer(move |()| tell.send("nothing new").unwrap());
-/// let hourly = actor::every_after(&look, Duration::from_secs(3600), ());
-/// let often = actor::every_after(&look, Period::new(Duration::from_millis(1)).times(2), ());
+/// let hourly = actor::time::every_after(&look, Duration::from_secs(3600), ());
+/// let often = actor::time::every_after(&look, Period::new(Duration::from_millis(1)).times(2), ());
 /// assert_eq!(told.iter().take(2).count(), 2);
 /// assert!(hourly.cancel());
 /// ```
@@ -132,7 +133,7 @@ impl<S: Send + 'static> Context<S> {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Context, Handle};
+    /// use pirn_actor::{self as actor, Context, Handler};
     /// use std::time::Duration;
     ///
     /// struct Session {
@@ -140,13 +141,13 @@ impl<S: Send + 'static> Context<S> {
     /// }
     /// struct Login;
     /// struct Expired;
-    /// impl Handle<Login> for Session {
+    /// impl Handler<Login> for Session {
     ///     type Reply = ();
     ///     fn handle(&mut self, _: Login, context: &Context<Self>) {
     ///         context.send_after(Duration::from_millis(5), Expired);
     ///     }
     /// }
-    /// impl Handle<Expired> for Session {
+    /// impl Handler<Expired> for Session {
     ///     type Reply = ();
     ///     fn handle(&mut self, _: Expired, context: &Context<Self>) {
     ///         self.closed.send("good bye").unwrap();
@@ -160,10 +161,10 @@ impl<S: Send + 'static> Context<S> {
     /// ```
     pub fn send_after<M>(&self, delay: Duration, message: M) -> TimerHandle
     where
-        S: Handle<M, Reply: 'static>,
+        S: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
-        let target = Target::of_cell(self.cell());
+        let target = Target::of_actor(self.cell());
         once(target, later(Instant::now(), delay), message)
     }
 
@@ -171,19 +172,20 @@ impl<S: Send + 'static> Context<S> {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Context, Exit, Handle, Period};
+    /// use pirn_actor::{self as actor, Context, Exit, Handler};
+    /// use pirn_actor::time::Period;
     /// use std::time::Duration;
     ///
     /// struct Countdown(u32);
     /// #[derive(Clone)]
     /// struct Tick;
-    /// impl Handle<Period> for Countdown {
+    /// impl Handler<Period> for Countdown {
     ///     type Reply = ();
     ///     fn handle(&mut self, period: Period, context: &Context<Self>) {
     ///         context.every(period, Tick);
     ///     }
     /// }
-    /// impl Handle<Tick> for Countdown {
+    /// impl Handler<Tick> for Countdown {
     ///     type Reply = ();
     ///     fn handle(&mut self, _: Tick, context: &Context<Self>) {
     ///         self.0 -= 1;
@@ -201,20 +203,20 @@ impl<S: Send + 'static> Context<S> {
     /// If the period is zero.
     pub fn every<M>(&self, period: impl Into<Period>, message: M) -> TimerHandle
     where
-        S: Handle<M, Reply: 'static>,
+        S: Handler<M, Reply: 'static>,
         M: Clone + Send + 'static,
     {
-        at_rate(Target::of_cell(self.cell()), period.into(), message)
+        at_rate(Target::of_actor(self.cell()), period.into(), message)
     }
 
     /// Sends this actor a message when the one before has been handled and `pause` has passed since
     /// then. See [`every_after`].
     pub fn every_after<M>(&self, pause: impl Into<Period>, message: M) -> TimerHandle
     where
-        S: Handle<M, Reply: 'static>,
+        S: Handler<M, Reply: 'static>,
         M: Clone + Send + 'static,
     {
-        with_pause(Target::of_cell(self.cell()), pause.into(), message)
+        with_pause(Target::of_actor(self.cell()), pause.into(), message)
     }
 }
 
@@ -224,12 +226,16 @@ fn start<M: 'static>(
     due: Instant,
     act: impl FnMut(u64, Instant) -> Next + Send + 'static,
 ) -> TimerHandle {
-    let receiver = target.identity().map(Identity::number);
+    let actor = target.sends().actor();
+    let receiver = actor.as_ref().map(|(number, _)| *number);
     let (timer, is_first_of_receiver) = timers::add(due, Box::new(act), receiver);
-    if let Some(receiver) = receiver
+    if let Some((receiver, actor)) = actor
         && is_first_of_receiver
     {
-        target.watch(Box::new(move || timers::end(receiver)));
+        match actor {
+            Some(actor) => actor.on_exit(move |_| timers::end(receiver)),
+            None => timers::end(receiver),
+        }
     }
     timer
 }
@@ -241,7 +247,7 @@ fn once<M: Send + 'static>(target: Target<M>, due: Instant, message: M) -> Timer
         let Some(taken) = message.take() else {
             return Next::Over;
         };
-        match to.tell(taken, Mode::Beyond) {
+        match to.sends().tell(taken, Patience::Beyond) {
             Err(error) if error.is_full() => {
                 message = Some(error.into_message());
                 Next::At(later(Instant::now(), RETRY))
@@ -264,7 +270,7 @@ fn at_rate<M: Clone + Send + 'static>(
     let to = target.clone();
     let due = later(Instant::now(), period.first);
     start(&target, due, move |_, due| {
-        match to.tell(message.clone(), Mode::Try) {
+        match to.sends().tell(message.clone(), Patience::None) {
             Ok(()) => left = left.map(|left| left - 1),
             Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
             Err(_) => {}
@@ -301,7 +307,7 @@ fn with_pause<M: Clone + Send + 'static>(
             number,
             delay: pause.length,
         };
-        match to.tell(message.clone(), Mode::Tracked(handled)) {
+        match to.sends().tell_tracked(message.clone(), handled) {
             Ok(()) => left = left.map(|left| left - 1),
             Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
             Err(_) => {}

@@ -139,7 +139,7 @@ impl Timers {
 ///
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let ticks = actor::consumer(move |()| drop(tell.send(())));
-/// let timer = actor::every(&ticks, Duration::from_millis(1), ());
+/// let timer = actor::time::every(&ticks, Duration::from_millis(1), ());
 /// told.recv().unwrap();
 /// told.recv().unwrap();
 /// assert!(timer.cancel());

@@ -3,9 +3,7 @@
 //! | delivery | an actor | a function |
 //! |---|---|---|
 //! | [`Topic::new`] | is sent to by the publisher | is called by an actor of its own |
-//! | [`Topic::inline`] | is sent to by the publisher | is called by the publisher |
 //! | [`Topic::per_subscriber`] | is sent to by an actor of its own | is called by an actor of its own |
-//! | [`Topic::per_message`] | is sent to by a thread per message | is called by a thread per message |
 //!
 //! A publisher waits for no subscriber: one that has no room misses the message, and counts that.
 //! [`Topic::patience`] gives each of them time.
@@ -14,42 +12,29 @@
 //! publisher goes through the list that it has found, without the lock, and the subscribers' gates
 //! keep it from telling those who have left since.
 
-mod bus;
-mod composite;
-mod feed;
-mod gate;
-mod map;
 mod subscriber;
-mod subscription;
-mod value;
-mod waiters;
 
-pub use bus::Bus;
-pub use composite::{Composite, UnknownPart};
-pub use map::{MapChange, WatchedMap};
-pub use subscription::Subscription;
-pub use value::{Change, Watched};
+pub use subscriber::Subscription;
 
-use crate::actor::{Mode, Recipient, Sends, Target, Tell};
+use crate::actor::{Recipient, Sends, Target, Tell};
 use crate::error::{Refusal, SendError};
-use crate::identity::Identity;
+use crate::mailbox::Patience;
 use crate::poison::locked;
 use core::fmt;
 use core::time::Duration;
-use pirn::thread;
 use std::error::Error;
 use std::sync::{Arc, Mutex, Weak};
 use subscriber::{Call, Delivered, Subscriber};
 
 /// Tells all its subscribers what is published.
 ///
-/// Clones are the same topic. What one thread publishes comes to each subscriber in order, save
-/// with [`per_message`](Topic::per_message). A topic does not keep its subscribers open, and those
-/// that have ended are removed.
+/// Clones are the same topic. What one thread publishes comes to each subscriber in order. A topic
+/// does not keep its subscribers open, and those that have ended are removed.
 ///
 /// # Examples
 /// ```
-/// use pirn_actor::{self as actor, Topic};
+/// use pirn_actor as actor;
+/// use pirn_actor::topic::Topic;
 ///
 /// #[derive(Clone, Debug, PartialEq)]
 /// struct Price(u32);
@@ -65,17 +50,9 @@ use subscriber::{Call, Delivered, Subscriber};
 /// ```
 pub struct Topic<T: 'static>(Arc<Shared<T>>);
 
-/// How messages come to the subscribers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delivery {
-    Direct,
-    Inline,
-    PerSubscriber,
-    PerMessage,
-}
-
 struct Shared<T: 'static> {
-    delivery: Delivery,
+    /// Each subscriber is sent to by an actor of its own.
+    is_relayed: bool,
     state: Mutex<State<T>>,
 }
 
@@ -89,33 +66,20 @@ struct State<T: 'static> {
 
 impl<T: Send + 'static> Topic<T> {
     /// Makes a topic that puts what is published into the mailboxes of its subscribers.
-    #[expect(clippy::new_without_default, reason = "one of several deliveries")]
+    #[expect(clippy::new_without_default, reason = "one of two deliveries")]
     pub fn new() -> Topic<T> {
-        Topic::delivering(Delivery::Direct)
-    }
-
-    /// Makes a topic that calls functions on the thread of the publisher. They have been called
-    /// when [`publish`](Topic::publish) returns. The publisher waits for them.
-    pub fn inline() -> Topic<T> {
-        Topic::delivering(Delivery::Inline)
+        Topic::delivering(false)
     }
 
     /// Makes a topic with an actor per subscriber, which waits for room at that: so one that is
     /// slow delays nobody, and misses nothing unless it is more than 1,024 messages behind.
     pub fn per_subscriber() -> Topic<T> {
-        Topic::delivering(Delivery::PerSubscriber)
+        Topic::delivering(true)
     }
 
-    /// Makes a topic with a thread per message, which tells all subscribers. Messages may overtake
-    /// each other. There are as many threads as messages that some subscriber is still being told:
-    /// functions that take long, and publishers that are fast, fill the memory.
-    pub fn per_message() -> Topic<T> {
-        Topic::delivering(Delivery::PerMessage)
-    }
-
-    fn delivering(delivery: Delivery) -> Topic<T> {
+    fn delivering(is_relayed: bool) -> Topic<T> {
         Topic(Arc::new(Shared {
-            delivery,
+            is_relayed,
             state: Mutex::new(State {
                 subscribers: Arc::default(),
                 limit: usize::MAX,
@@ -145,10 +109,8 @@ impl<T: Send + 'static> Topic<T> {
         self.try_subscribe(subscriber).expect("room for one more")
     }
 
-    /// Has a function called with what is published, until the subscription is dropped. It may be
-    /// called by several threads at once if the topic is [inline](Topic::inline) or
-    /// [per message](Topic::per_message), otherwise not. A panic of it ends neither the publisher
-    /// nor the subscription.
+    /// Has a function called with what is published, by an actor of its own, until the subscription
+    /// is dropped. A panic of it does not end the subscription.
     ///
     /// # Panics
     /// If there is a [limit](Topic::limit), and it is reached.
@@ -163,7 +125,8 @@ impl<T: Send + 'static> Topic<T> {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{self as actor, Topic};
+    /// use pirn_actor as actor;
+    /// use pirn_actor::topic::Topic;
     ///
     /// let log = actor::consumer(|_: u32| ());
     /// let numbers = Topic::new().limit(1);
@@ -177,11 +140,9 @@ impl<T: Send + 'static> Topic<T> {
         subscriber: &impl Recipient<T>,
     ) -> Result<Subscription, SubscribeError> {
         let target = subscriber.target();
-        self.0.add(match self.0.delivery {
-            Delivery::PerSubscriber => Subscriber::relay(target),
-            Delivery::Direct | Delivery::Inline | Delivery::PerMessage => {
-                Subscriber::mailbox(target)
-            }
+        self.0.add(match self.0.is_relayed {
+            true => Subscriber::relay(target),
+            false => Subscriber::mailbox(target),
         })
     }
 
@@ -195,10 +156,7 @@ impl<T: Send + 'static> Topic<T> {
         f: impl Fn(T) + Send + Sync + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let f: Call<T> = Box::new(f);
-        self.0.add(match self.0.delivery {
-            Delivery::Direct | Delivery::PerSubscriber => Subscriber::caller(f),
-            Delivery::Inline | Delivery::PerMessage => Subscriber::inline(f),
-        })
+        self.0.add(Subscriber::caller(f))
     }
 
     /// Returns the number of subscribers. Those that have ended do not count.
@@ -215,15 +173,7 @@ impl<T: Clone + Send + 'static> Topic<T> {
             let state = locked(&self.0.state);
             (Arc::clone(&state.subscribers), state.patience)
         };
-        if self.0.delivery != Delivery::PerMessage || subscribers.is_empty() {
-            return self.0.deliver(&subscribers, patience, message);
-        }
-        let (topic, list, copy) = (self.clone(), Arc::clone(&subscribers), message.clone());
-        let deliver = move || topic.0.deliver(&list, patience, copy);
-        match thread::Builder::new().spawn(deliver) {
-            Ok(_) => subscribers.len(),
-            Err(_) => self.0.deliver(&subscribers, patience, message),
-        }
+        self.0.deliver(&subscribers, patience, message)
     }
 }
 
@@ -295,7 +245,6 @@ impl<T> Clone for Topic<T> {
 impl<T> fmt::Debug for Topic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Topic")
-            .field("delivery", &self.0.delivery)
             .field("subscribers", &locked(&self.0.state).subscribers.len())
             .finish_non_exhaustive()
     }
@@ -321,18 +270,12 @@ impl<T: Clone + Send + 'static> Recipient<T> for Topic<T> {
 struct WeakTopic<T: 'static>(Weak<Shared<T>>);
 
 impl<T: Clone + Send + 'static> Sends<T> for WeakTopic<T> {
-    fn tell(&self, message: T, _: Mode) -> Result<(), SendError<T>> {
+    fn tell(&self, message: T, _: Patience) -> Result<(), SendError<T>> {
         match self.0.upgrade() {
             Some(topic) => Topic(topic).send(message),
             None => Err(SendError::new(message, "topic", Refusal::Closed)),
         }
     }
-
-    fn identity(&self) -> Option<&Identity> {
-        None
-    }
-
-    fn watch(&self, _: Box<dyn FnOnce() + Send>) {}
 
     fn has_ended(&self) -> bool {
         self.0.strong_count() == 0

@@ -1,14 +1,27 @@
 //! One subscriber of a topic: how a message gets to it, and how that ends.
+//!
+//! Each delivery passes a gate, so that a subscription ends exactly:
+//!
+//! ```text
+//!   delivery:    enter ------ deliver ------ leave
+//!   end:                 close, then wait until all deliveries have left, but those of this thread
+//! ```
+//!
+//! When a subscription has ended, the program may free what its subscriber uses. No lock is held
+//! while a delivery is on its way, so a subscriber may end its own subscription while it is told
+//! something.
 
-use super::gate::Gate;
-use crate::actor::{Address, Builder, Mode, Target};
+use super::Shared;
+use crate::actor::{Address, Builder, Target, Tell};
 use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
+use crate::poison::locked;
 use crate::time::Limit;
-use core::sync::atomic::Ordering;
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use pirn::thread::{self, Panic};
-use std::sync::Arc;
+use pirn::thread::{self, Panic, ThreadId};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 pub(super) type Call<T> = Box<dyn Fn(T) + Send + Sync>;
 
@@ -30,8 +43,6 @@ pub(super) struct Subscriber<T: 'static> {
 enum By<T: 'static> {
     /// It is sent to by the publisher.
     Mailbox(Target<T>),
-    /// It is called by the publisher.
-    Call(Call<T>),
     /// It is called by an actor of its own.
     Caller(Address<T>),
     /// It is sent to by an actor of its own, which may wait for room.
@@ -45,10 +56,6 @@ impl<T: Send + 'static> Subscriber<T> {
 
     pub(super) fn mailbox(target: Target<T>) -> Subscriber<T> {
         Subscriber::new(Arc::new(Gate::new()), By::Mailbox(target))
-    }
-
-    pub(super) fn inline(f: Call<T>) -> Subscriber<T> {
-        Subscriber::new(Arc::new(Gate::new()), By::Call(f))
     }
 
     pub(super) fn caller(f: Call<T>) -> Subscriber<T> {
@@ -67,7 +74,7 @@ impl<T: Send + 'static> Subscriber<T> {
         let (passed, to) = (Arc::clone(&gate), target.clone());
         let actor = Builder::new().name("subscriber").consumer(move |message| {
             let within = passed.enter();
-            if within.is_some() && to.tell(message, Mode::Wait).is_err() {
+            if within.is_some() && to.send(message).is_err() {
                 // Relaxed: a number for people.
                 passed.missed.fetch_add(1, Ordering::Relaxed);
             }
@@ -85,14 +92,7 @@ impl<T: Send + 'static> Subscriber<T> {
                 };
                 tell(target, message, patience)
             }
-            By::Call(f) => {
-                let Some(_within) = self.gate.enter() else {
-                    return Delivered::Over;
-                };
-                call(f, message);
-                None
-            }
-            By::Relay(_, target) if target.has_ended() => Some(Refusal::Closed),
+            By::Relay(_, target) if target.sends().has_ended() => Some(Refusal::Closed),
             By::Caller(actor) | By::Relay(actor, _) => {
                 actor.try_send(message).err().map(|e| e.refusal().clone())
             }
@@ -111,8 +111,8 @@ impl<T: Send + 'static> Subscriber<T> {
     pub(super) fn is_over(&self) -> bool {
         self.gate.is_closed()
             || match &self.by {
-                By::Mailbox(target) | By::Relay(_, target) => target.has_ended(),
-                By::Call(_) | By::Caller(_) => false,
+                By::Mailbox(target) | By::Relay(_, target) => target.sends().has_ended(),
+                By::Caller(_) => false,
             }
     }
 
@@ -124,7 +124,7 @@ impl<T: Send + 'static> Subscriber<T> {
     pub(super) fn close(&self) {
         self.gate.close();
         match &self.by {
-            By::Mailbox(_) | By::Call(_) => {}
+            By::Mailbox(_) => {}
             By::Caller(actor) => actor.stop(),
             // It may wait for room, for ever.
             By::Relay(actor, _) => actor.kill(),
@@ -151,10 +151,10 @@ impl<T: Send + 'static> Subscriber<T> {
 /// Sends, and returns why not, if not.
 fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal> {
     if patience.is_zero() {
-        let error = target.tell(message, Mode::Try).err()?;
+        let error = target.try_send(message).err()?;
         return Some(error.refusal().clone());
     }
-    let told = Limit::after(patience).hold_during(|| target.tell(message, Mode::Wait));
+    let told = Limit::after(patience).hold_during(|| target.send(message));
     let error = told.err()?;
     if *error.refusal() == Refusal::Interrupted {
         // It is the publisher's, who learns of it by its next wait.
@@ -167,4 +167,173 @@ fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal
 /// publisher nor others.
 fn call<T>(f: &Call<T>, message: T) {
     let _ = Panic::catch(|| f(message));
+}
+
+struct Gate {
+    /// The number of messages for which there was no room behind the gate.
+    missed: AtomicU64,
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_closed: bool,
+    /// The threads that deliver. One that publishes while it is told something is here twice.
+    within: Vec<ThreadId>,
+}
+
+/// A delivery is on its way, for as long as this exists.
+struct Within<'a>(&'a Gate);
+
+fn this_thread() -> ThreadId {
+    thread::current().id()
+}
+
+impl Gate {
+    fn new() -> Gate {
+        Gate {
+            missed: AtomicU64::new(0),
+            state: Mutex::default(),
+            left: Condvar::new(),
+        }
+    }
+
+    /// Begins a delivery, unless the gate is closed.
+    fn enter(&self) -> Option<Within<'_>> {
+        let mut state = locked(&self.state);
+        if state.is_closed {
+            return None;
+        }
+        state.within.push(this_thread());
+        Some(Within(self))
+    }
+
+    /// Lets no further delivery in.
+    fn close(&self) {
+        locked(&self.state).is_closed = true;
+    }
+
+    fn is_closed(&self) -> bool {
+        locked(&self.state).is_closed
+    }
+
+    /// Waits until all deliveries have left, but those of which this call is a part.
+    fn wait(&self) {
+        let this = this_thread();
+        let mut state = locked(&self.state);
+        while state.within.iter().any(|thread| *thread != this) {
+            state = self
+                .left
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        let this = this_thread();
+        let mut state = locked(&self.0.state);
+        let at = state.within.iter().rposition(|thread| *thread == this);
+        state.within.remove(at.expect("it has entered"));
+        let is_closed = state.is_closed;
+        drop(state);
+        if is_closed {
+            self.0.left.notify_all();
+        }
+    }
+}
+
+/// Being told what is published, for as long as this exists.
+///
+/// When it has been dropped, nobody is told anything any more: the drop waits for a call of the
+/// subscriber that is on its way, unless that call itself is what drops it. Messages that are in
+/// the subscriber's mailbox stay there.
+///
+/// # Examples
+/// ```
+/// use pirn_actor::topic::Topic;
+///
+/// let prices = Topic::new();
+/// let subscription = prices.subscribe_with(|price: u32| println!("{price}"));
+/// assert_eq!(prices.publish(5), 1);
+/// drop(subscription);
+/// assert_eq!(prices.publish(6), 0);
+/// ```
+#[must_use = "a subscription that is dropped ends; `detach` keeps it"]
+pub struct Subscription(Option<Arc<dyn Ends>>);
+
+impl Subscription {
+    pub(super) fn new<T: Send + 'static>(
+        topic: Weak<Shared<T>>,
+        subscriber: Arc<Subscriber<T>>,
+    ) -> Subscription {
+        Subscription(Some(Arc::new(Subscribed { topic, subscriber })))
+    }
+
+    /// Has the subscription last until the subscriber ends, or the topic.
+    pub fn detach(mut self) {
+        self.0 = None;
+    }
+
+    /// Returns the number of messages that the subscriber has not been told because it had no room
+    /// for them.
+    pub fn missed(&self) -> u64 {
+        self.ends().missed()
+    }
+
+    /// Returns true if the subscriber has ended.
+    pub fn is_over(&self) -> bool {
+        self.ends().is_over()
+    }
+
+    fn ends(&self) -> &dyn Ends {
+        &**self.0.as_ref().expect("it is given up with this")
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(subscribed) = self.0.take() {
+            subscribed.end();
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("missed", &self.missed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A subscription, whatever is published.
+trait Ends: Send + Sync {
+    fn end(&self);
+    fn missed(&self) -> u64;
+    fn is_over(&self) -> bool;
+}
+
+struct Subscribed<T: 'static> {
+    topic: Weak<Shared<T>>,
+    subscriber: Arc<Subscriber<T>>,
+}
+
+impl<T: Send + 'static> Ends for Subscribed<T> {
+    fn end(&self) {
+        if let Some(topic) = self.topic.upgrade() {
+            topic.remove(|other| core::ptr::eq(other, &raw const *self.subscriber));
+        }
+        self.subscriber.end();
+    }
+
+    fn missed(&self) -> u64 {
+        self.subscriber.missed()
+    }
+
+    fn is_over(&self) -> bool {
+        self.subscriber.is_over()
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::{scope, thread};
-use pirn_actor::{self as actor, AskError, Context, Exit, Handle, Ref};
+use pirn_actor::{self as actor, AskError, Context, Exit, Handler, Ref};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -198,7 +198,7 @@ fn code_runs_between_messages() {
 struct Relay(Option<Ref<Relay>>);
 struct Left;
 
-impl Handle<Left> for Relay {
+impl Handler<Left> for Relay {
     type Reply = Option<Duration>;
 
     /// The time left, as the last of the row sees it.
@@ -227,7 +227,7 @@ fn deadlines_travel_with_asks() {
 /// Waits for what never comes, unless it is interrupted; and what it was asked last.
 struct Blocks(mpsc::Sender<Result<(), thread::Interrupted>>);
 
-impl Handle<bool> for Blocks {
+impl Handler<bool> for Blocks {
     type Reply = bool;
     fn handle(&mut self, wait: bool, _: &Context<Blocks>) -> bool {
         if wait {
@@ -258,7 +258,7 @@ fn a_handler_that_waits_is_interrupted_at_the_askers_deadline() {
         assert_eq!(blocks.ask(false), Ok(false));
     };
     in_time(&|| blocks.ask_timeout(true, soon));
-    in_time(&|| actor::with_deadline(Instant::now() + soon, || blocks.ask(true)));
+    in_time(&|| actor::time::with_deadline(Instant::now() + soon, || blocks.ask(true)));
     in_time(&|| {
         let timed_out = scope::Builder::new().timeout(soon).open(|s| {
             let asked = s.fork(|| Ok::<_, AskError>(blocks.ask(true)));
@@ -298,7 +298,7 @@ struct AsksLate(
     mpsc::Sender<Result<(), AskError>>,
 );
 
-impl Handle<Left> for AsksLate {
+impl Handler<Left> for AsksLate {
     type Reply = ();
     fn handle(&mut self, _: Left, context: &Context<Self>) {
         let AsksLate(busy, gate, tell) = self;

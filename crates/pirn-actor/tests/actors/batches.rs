@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, Address, AskError, Builder, Exit, Refusal};
+use pirn_actor::error::Refusal;
+use pirn_actor::{self as actor, Address, AskError, Builder, Exit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ const SOON: Duration = Duration::from_millis(3);
 /// A batch actor, and its batches.
 fn noted(count: usize, time: Duration) -> (Address<u32, Arc<usize>>, mpsc::Receiver<Vec<u32>>) {
     let (tell, told) = mpsc::channel();
-    let batches = actor::batch(count, time, move |items: Vec<u32>| {
+    let batches = actor::flow::batch(count, time, move |items: Vec<u32>| {
         let length = items.len();
         let _ = tell.send(items); // the test may be over
         length
@@ -114,7 +115,7 @@ fn a_message_whose_asker_has_given_up_is_in_no_batch() {
 fn a_batch_that_panics_fails_all_its_askers() {
     let gate = Gate::new();
     let opened = gate.clone();
-    let careless = actor::batch(2, HOUR, move |items: Vec<u32>| {
+    let careless = actor::flow::batch(2, HOUR, move |items: Vec<u32>| {
         opened.wait();
         assert!(items.is_empty(), "not empty")
     });
@@ -145,7 +146,7 @@ fn what_is_collected_when_the_actor_is_stopped_is_told() {
 #[watched]
 fn batches_per_key_count_and_wait_per_key() {
     let (tell, told) = mpsc::channel();
-    let by_parity = actor::batch_by(
+    let by_parity = actor::flow::batch_by(
         3,
         HOUR,
         |n: &u32| n % 2,
@@ -167,7 +168,7 @@ fn batches_per_key_count_and_wait_per_key() {
 #[watched]
 fn each_key_has_its_own_time() {
     let (tell, told) = mpsc::channel();
-    let by_number = actor::batch_by(
+    let by_number = actor::flow::batch_by(
         1000,
         SOON,
         |n: &u32| *n,
@@ -240,7 +241,7 @@ fn many_senders_lose_nothing() {
 #[watched]
 fn a_batch_may_be_a_stage() {
     let parse = actor::function(|text: &str| text.parse::<u32>().unwrap());
-    let sum = actor::batch(2, HOUR, |items: Vec<u32>| items.iter().sum::<u32>());
+    let sum = actor::flow::batch(2, HOUR, |items: Vec<u32>| items.iter().sum::<u32>());
     let row = parse
         .then(&sum)
         .then(actor::function(|sum: Arc<u32>| *sum * 10));

@@ -2,9 +2,11 @@
 //! are in no circle.
 
 use crate::common::{Gate, until, watched};
+use pirn_actor::address::WeakAddress;
+use pirn_actor::error::Refusal;
+use pirn_actor::pool::{Pool, PoolRef};
 use pirn_actor::{
-    self as actor, Address, AskError, Builder, Context, Function, Handle, Overflow, Pool, PoolRef,
-    Ref, Refusal, WeakAddress,
+    self as actor, Address, AskError, Builder, Context, Function, Handler, Overflow, Ref,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -33,10 +35,10 @@ fn named(name: &str, f: impl FnMut(u32) -> Answer + Send + 'static) -> Address<u
 /// Waits until the actor with the first name waits for the one with the second.
 fn until_waits(name: &str, to: &str) {
     until(|| {
-        let waits = |actor: &actor::ActorInfo| {
+        let waits = |actor: &actor::snapshot::ActorInfo| {
             &*actor.name == name && actor.waits_for.as_deref() == Some(to)
         };
-        actor::snapshot().iter().any(waits)
+        actor::snapshot::take().iter().any(waits)
     });
 }
 
@@ -108,7 +110,7 @@ struct Nested {
     together: Arc<Barrier>,
 }
 
-impl Handle<u32> for Nested {
+impl Handler<u32> for Nested {
     type Reply = Answer;
     fn handle(&mut self, depth: u32, _: &Context<Self>) -> Answer {
         if depth == 0 {
@@ -270,7 +272,7 @@ fn a_wait_that_is_over_is_in_no_circle() {
 /// Sends what it gets to a mailbox that is full, but for a 3.
 struct Sends(Address<u32, Answer>);
 
-impl Handle<u32> for Sends {
+impl Handler<u32> for Sends {
     type Reply = Result<(), Refusal>;
     fn handle(&mut self, n: u32, _: &Context<Self>) -> Self::Reply {
         match n {

@@ -9,7 +9,7 @@ pub use pirn_testing::{Watchdog, watched};
 /// Starts the watchdog of a test; `#[watched]` calls this.
 pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
     Watchdog::start(limit, move || {
-        let actors = pirn_actor::snapshot();
+        let actors = pirn_actor::snapshot::take();
         // Past the capture of the test harness.
         let mut out = std::io::stderr();
         let _ = writeln!(out, "watchdog: {test} hung for {limit:?}\n{actors:#?}");

@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, AskError, Builder, Context, Handle, Ref, Refusal};
+use pirn_actor::error::Refusal;
+use pirn_actor::{self as actor, AskError, Builder, Context, Handler, Ref};
 use std::time::Duration;
 
 /// Asks the next one.
@@ -13,14 +14,14 @@ struct Link {
 struct Join(Ref<Link>);
 struct Pass;
 
-impl Handle<Join> for Link {
+impl Handler<Join> for Link {
     type Reply = ();
     fn handle(&mut self, Join(next): Join, _: &Context<Self>) {
         self.next = Some(next);
     }
 }
 
-impl Handle<Pass> for Link {
+impl Handler<Pass> for Link {
     type Reply = Result<u32, AskError>;
     fn handle(&mut self, _: Pass, _: &Context<Self>) -> Self::Reply {
         let Some(next) = &self.next else { return Ok(1) };
@@ -70,7 +71,7 @@ fn circles_of_all_lengths_are_found() {
         let way = (first..first + length).map(|n| format!("link-{}", n % length));
         assert!(cycle.names().eq(way), "{cycle}");
         // Those in the circle refer to each other: they are not closed by themselves.
-        row.iter().for_each(Ref::stop);
+        row.iter().for_each(|actor| actor.stop());
         // And it was the ask only: the actors have gone on.
         row.iter().for_each(|link| drop(link.join()));
     }
@@ -128,17 +129,17 @@ fn waiting_for_room_is_an_edge_too() {
     struct Feeder(Option<Ref<Feeder>>);
     struct Fill;
     struct Know(Ref<Feeder>);
-    impl Handle<Know> for Feeder {
+    impl Handler<Know> for Feeder {
         type Reply = ();
         fn handle(&mut self, Know(other): Know, _: &Context<Self>) {
             self.0 = Some(other);
         }
     }
-    impl Handle<()> for Feeder {
+    impl Handler<()> for Feeder {
         type Reply = ();
         fn handle(&mut self, (): (), _: &Context<Self>) {}
     }
-    impl Handle<Fill> for Feeder {
+    impl Handler<Fill> for Feeder {
         type Reply = Refusal;
         fn handle(&mut self, _: Fill, context: &Context<Self>) -> Refusal {
             let this = context.this();

@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Handle, Ref, Refusal, Restarts};
+use pirn_actor::error::Refusal;
+use pirn_actor::{self as actor, Actor, AskError, Builder, Context, Exit, Handler, Restarts};
 use std::cell::RefCell;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,31 +103,31 @@ fn a_kill_ends_a_sleep_and_each_further_wait() {
 #[watched]
 fn an_idle_actor_can_be_ended_in_each_way() {
     for (end, exit) in [
-        (actor::Address::<()>::close as fn(&_), Exit::Closed),
-        (actor::Address::stop, Exit::Stopped),
-        (actor::Address::kill, Exit::Killed),
+        (<dyn Actor>::close as fn(&_), Exit::Closed),
+        (<dyn Actor>::stop, Exit::Stopped),
+        (<dyn Actor>::kill, Exit::Killed),
     ] {
         let idle = actor::consumer(|()| ());
-        end(&idle);
+        end(&*idle);
         assert_eq!(idle.join(), exit);
         assert_eq!(idle.exit(), Some(exit));
-        end(&idle);
+        end(&*idle);
         assert!(idle.send(()).is_err());
     }
 }
 
 #[watched]
 fn an_idle_actor_with_nothing_to_drop_has_ended_when_it_is_told_to() {
-    type End = fn(&Ref<u32>);
+    type End = fn(&(dyn Actor + 'static));
     let ends = [
-        (Ref::close as End, Exit::Closed),
-        (Ref::stop, Exit::Stopped),
-        (Ref::kill, Exit::Killed),
+        (<dyn Actor>::close as End, Exit::Closed),
+        (<dyn Actor>::stop, Exit::Stopped),
+        (<dyn Actor>::kill, Exit::Killed),
     ];
     for (end, exit) in ends {
         let counter = actor::spawn(7);
         assert_eq!(counter.run(|n| *n), Ok(7));
-        end(&counter);
+        end(&*counter);
         assert_eq!(counter.join(), exit);
         counter.close(); // changes nothing
         assert_eq!(counter.exit(), Some(exit));
@@ -235,7 +236,7 @@ fn waiting_for_an_end_can_be_limited_and_interrupted() {
 
 struct Fragile(Arc<AtomicUsize>);
 
-impl Handle<bool> for Fragile {
+impl Handler<bool> for Fragile {
     type Reply = usize;
     fn handle(&mut self, fine: bool, _: &Context<Self>) -> usize {
         assert!(fine, "fragile");
@@ -334,7 +335,11 @@ fn a_weak_reference_does_not_keep_its_actor_open() {
 
 #[watched]
 fn an_actor_that_has_ended_is_in_no_snapshot() {
-    let named = |name: &str| actor::snapshot().iter().any(|actor| &*actor.name == name);
+    let named = |name: &str| {
+        actor::snapshot::take()
+            .iter()
+            .any(|actor| &*actor.name == name)
+    };
     let actor = Builder::new().name("seen-once").spawn_with(());
     assert!(named("seen-once"));
     actor.stop();

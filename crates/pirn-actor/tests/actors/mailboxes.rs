@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, Address, Builder, Exit, Overflow, Refusal};
+use pirn_actor::error::Refusal;
+use pirn_actor::{self as actor, Address, Builder, Exit, Overflow};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ fn noted_at_the_end(busy: &Address<u32>, noted: &Mutex<Vec<u32>>) -> Vec<u32> {
 
 /// The number of senders that wait for room at an actor whose name no other has.
 fn waiting_senders(busy: &Address<u32>) -> usize {
-    let all = actor::snapshot();
+    let all = actor::snapshot::take();
     all.iter()
         .find(|actor| actor.name == busy.name())
         .unwrap()

@@ -2,8 +2,9 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
+use pirn_actor::error::Refusal;
 use pirn_actor::{
-    self as actor, Address, AskError, Builder, Context, Exit, Handle, Refusal, Restarts,
+    self as actor, Actor, Address, AskError, Builder, Context, Exit, Handler, Restarts,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -53,7 +54,7 @@ fn an_ask_gets_the_answer_of_the_last_stage_and_a_message_gets_there() {
 
 struct Add(u32);
 
-impl Handle<u32> for Add {
+impl Handler<u32> for Add {
     type Reply = u32;
     fn handle(&mut self, number: u32, _: &Context<Self>) -> u32 {
         number + self.0
@@ -261,8 +262,8 @@ fn dropping_a_row_leaves_stages_open_that_others_use() {
 #[watched]
 fn a_kill_and_a_stop_are_for_all_stages() {
     for (end, exit) in [
-        (Address::<u32, u32>::kill as fn(&_), Exit::Killed),
-        (Address::stop, Exit::Stopped),
+        (<dyn Actor>::kill as fn(&_), Exit::Killed),
+        (<dyn Actor>::stop, Exit::Stopped),
     ] {
         let (gate, begun) = (Gate::new(), Gate::new());
         let (blocked, begins, is_killed) = (gate.clone(), begun.clone(), exit == Exit::Killed);
@@ -279,7 +280,7 @@ fn a_kill_and_a_stop_are_for_all_stages() {
         let row = busy.then(&idle);
         let replies = [0, 1].map(|n| row.ask_later(n).unwrap());
         begun.wait();
-        end(&row);
+        end(&*row);
         gate.open();
         assert_eq!(row.join(), exit);
         assert_eq!(idle.exit(), Some(exit));
@@ -304,8 +305,8 @@ fn an_ask_hears_of_a_stage_that_is_killed_while_it_waits_for_room() {
     // One is being handled, one is in the mailbox, and the first stage waits with another.
     begins.recv().unwrap();
     until(|| {
-        let all = actor::snapshot();
-        let is_full = |actor: &actor::ActorInfo| (actor.begun, actor.senders) == (1, 1);
+        let all = actor::snapshot::take();
+        let is_full = |actor: &actor::snapshot::ActorInfo| (actor.begun, actor.senders) == (1, 1);
         all.iter()
             .any(|actor| actor.name == slow.name() && is_full(actor))
     });
@@ -328,7 +329,7 @@ fn a_panic_of_somebody_who_watches_a_stage_does_not_keep_the_row_from_closing() 
 
 struct Left;
 
-impl Handle<u32> for Left {
+impl Handler<u32> for Left {
     type Reply = Option<Duration>;
     fn handle(&mut self, _: u32, context: &Context<Self>) -> Self::Reply {
         Some(
@@ -376,7 +377,7 @@ fn a_request_that_nobody_waits_for_goes_no_further() {
 #[watched]
 fn a_circle_through_the_last_stage_is_a_deadlock() {
     struct Asks(Option<Address<(), Result<(), AskError>>>);
-    impl Handle<()> for Asks {
+    impl Handler<()> for Asks {
         type Reply = Result<(), AskError>;
         fn handle(&mut self, (): (), _: &Context<Self>) -> Self::Reply {
             self.0.as_ref().unwrap().ask(())?

@@ -1,11 +1,12 @@
 //! How pools go on after failures, how they end, and what they do when they are full.
 
 use crate::common::{Gate, until, watched};
-use crate::pools::{Counted, both, counted, keep_busy};
+use crate::pools::{both, counted, keep_busy};
 use pirn::thread;
+use pirn_actor::error::Refusal;
+use pirn_actor::pool::{Pool, PoolRef};
 use pirn_actor::{
-    self as actor, AskError, Context, Exit, Function, Handle, Overflow, Pool, PoolRef, Refusal,
-    Restarts,
+    self as actor, Actor, AskError, Context, Exit, Function, Handler, Overflow, Restarts,
 };
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -154,7 +155,7 @@ fn a_kill_interrupts_all_workers() {
 /// they have been interrupted.
 fn killed_while_busy<S>(pool: &PoolRef<S>)
 where
-    S: Handle<(), Reply = bool> + Send + 'static,
+    S: Handler<(), Reply = bool> + Send + 'static,
 {
     let replies: Vec<_> = (0..3).map(|_| pool.ask_later(()).unwrap()).collect();
     let waits = pool.ask_later(()).unwrap();
@@ -168,21 +169,21 @@ where
 #[watched]
 fn an_idle_pool_can_be_ended_in_each_way() {
     for (end, exit) in [
-        (PoolRef::<Counted>::close as fn(&_), Exit::Closed),
-        (PoolRef::stop, Exit::Stopped),
-        (PoolRef::kill, Exit::Killed),
+        (<dyn Actor>::close as fn(&_), Exit::Closed),
+        (<dyn Actor>::stop, Exit::Stopped),
+        (<dyn Actor>::kill, Exit::Killed),
     ] {
         let (pool, _) = counted(&Pool::fixed(4));
         pool.ready().unwrap();
-        end(&pool);
+        end(&*pool);
         assert_eq!(pool.join(), exit);
-        end(&pool);
+        end(&*pool);
         assert_eq!(pool.exit(), Some(exit));
     }
 }
 
 struct Ends;
-impl Handle<Exit> for Ends {
+impl Handler<Exit> for Ends {
     type Reply = ();
     fn handle(&mut self, how: Exit, context: &Context<Self>) {
         match how {
@@ -192,7 +193,7 @@ impl Handle<Exit> for Ends {
         }
     }
 }
-impl Handle<u32> for Ends {
+impl Handler<u32> for Ends {
     type Reply = u32;
     fn handle(&mut self, n: u32, _: &Context<Self>) -> u32 {
         n
@@ -291,7 +292,7 @@ fn senders_wait_for_room_in_order_of_arrival() {
         let sending = pool.clone();
         senders.push(thread::spawn(move || sending.send(n).unwrap()));
         let line = || {
-            let all = actor::snapshot();
+            let all = actor::snapshot::take();
             let seen = all.iter().find(|actor| actor.name == pool.name());
             seen.unwrap().senders
         };

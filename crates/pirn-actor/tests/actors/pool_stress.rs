@@ -2,7 +2,8 @@
 
 use crate::common::watched;
 use pirn::thread;
-use pirn_actor::{AskError, Context, Exit, Handle, Pool, PoolRef, Restarts};
+use pirn_actor::pool::{Pool, PoolRef};
+use pirn_actor::{Actor, AskError, Context, Exit, Handler, Restarts};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -44,7 +45,7 @@ type Seen = Arc<Mutex<HashMap<u32, u32>>>;
 
 struct Worker(Seen);
 
-impl Handle<Task> for Worker {
+impl Handler<Task> for Worker {
     type Reply = u32;
     fn handle(&mut self, mut task: Task, _: &Context<Self>) -> u32 {
         task.is_begun = true;
@@ -99,7 +100,7 @@ fn send_all(pool: &PoolRef<Worker>, ledger: &Arc<Ledger>, sender: u32) -> usize 
 }
 
 /// Has senders send while the pool is ended in this way, and checks the books.
-fn run(pool: Pool, end: fn(&PoolRef<Worker>), after: u32) {
+fn run(pool: Pool, end: fn(&(dyn Actor + 'static)), after: u32) {
     let ledger = Arc::new(Ledger::default());
     let (seen, told) = (Seen::default(), Arc::clone(&ledger));
     let pool = pool
@@ -117,7 +118,7 @@ fn run(pool: Pool, end: fn(&PoolRef<Worker>), after: u32) {
             thread::spawn(move || {
                 if sender == 0 {
                     (0..after).for_each(|_| thread::yield_now());
-                    end(&pool);
+                    end(&*pool);
                 }
                 send_all(&pool, &ledger, sender)
             })
@@ -151,7 +152,7 @@ fn every_message_comes_to_one_end_while_workers_panic() {
 
 #[watched]
 fn every_message_comes_to_one_end_when_the_pool_is_ended() {
-    for end in [PoolRef::close, PoolRef::stop, PoolRef::kill] {
+    for end in [<dyn Actor>::close, <dyn Actor>::stop, <dyn Actor>::kill] {
         for pool in pools() {
             run(pool, end, random() as u32 % 200);
         }

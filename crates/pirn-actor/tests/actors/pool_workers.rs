@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use crate::pools::{counted, keep_busy};
-use pirn_actor::{self as actor, AskError, Context, Exit, Function, Handle, Pool, PoolRef};
+use pirn_actor::pool::{Pool, PoolRef};
+use pirn_actor::{self as actor, AskError, Context, Exit, Function, Handler};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn asks_that_nobody_waits_for_are_skipped() {
 #[watched]
 fn deadlines_travel_through_a_pool() {
     struct Asks(actor::Address<()>);
-    impl Handle<()> for Asks {
+    impl Handler<()> for Asks {
         type Reply = Option<Result<(), AskError>>;
         fn handle(&mut self, (): (), context: &Context<Self>) -> Self::Reply {
             context.deadline().map(|_| self.0.ask(()))
@@ -61,13 +62,13 @@ fn deadlines_travel_through_a_pool() {
 fn a_pool_of_one_that_asks_itself_is_a_deadlock_and_one_of_two_is_not() {
     struct Nested(OnceLock<PoolRef<Nested>>);
     struct Know(PoolRef<Nested>);
-    impl Handle<Know> for Nested {
+    impl Handler<Know> for Nested {
         type Reply = ();
         fn handle(&mut self, Know(pool): Know, _: &Context<Self>) {
             let _ = self.0.set(pool);
         }
     }
-    impl Handle<u32> for Nested {
+    impl Handler<u32> for Nested {
         type Reply = Result<u32, AskError>;
         fn handle(&mut self, depth: u32, _: &Context<Self>) -> Self::Reply {
             match (depth, self.0.get()) {
@@ -103,13 +104,13 @@ struct Alarmed(PoolRef<Adds>, mpsc::Sender<u32>);
 type Adds = Function<fn(u32) -> u32>;
 struct Alarm;
 
-impl Handle<u32> for Alarmed {
+impl Handler<u32> for Alarmed {
     type Reply = ();
     fn handle(&mut self, _: u32, context: &Context<Self>) {
         context.this().send(Alarm).unwrap();
     }
 }
-impl Handle<Alarm> for Alarmed {
+impl Handler<Alarm> for Alarmed {
     type Reply = ();
     fn handle(&mut self, _: Alarm, _: &Context<Self>) {
         self.1.send(self.0.ask(1).unwrap()).unwrap();
@@ -138,7 +139,7 @@ fn what_a_worker_sends_to_itself_comes_to_it_between_the_pools_messages() {
 #[watched]
 fn what_a_worker_sends_to_itself_does_not_wait_for_the_pool_to_be_empty() {
     struct Notes(mpsc::Sender<u32>, Gate);
-    impl Handle<u32> for Notes {
+    impl Handler<u32> for Notes {
         type Reply = ();
         fn handle(&mut self, n: u32, context: &Context<Self>) {
             self.1.wait();
@@ -163,7 +164,7 @@ fn what_a_worker_sends_to_itself_does_not_wait_for_the_pool_to_be_empty() {
 #[watched]
 fn a_free_worker_that_is_at_a_message_to_itself_is_passed_over() {
     struct Private(Gate);
-    impl Handle<()> for Private {
+    impl Handler<()> for Private {
         type Reply = actor::Ref<Private>;
         fn handle(&mut self, (): (), context: &Context<Self>) -> Self::Reply {
             context.this()
@@ -196,7 +197,7 @@ fn a_snapshot_shows_the_pool_and_its_workers() {
     let gate = keep_busy(&pool, 2);
     pool.send(1).unwrap();
     let shown = || {
-        let mut shown = actor::snapshot();
+        let mut shown = actor::snapshot::take();
         shown.retain(|actor| actor.name.starts_with("shown"));
         shown
     };

@@ -2,9 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{
-    self as actor, AskError, Context, Exit, Function, Handle, Pool, PoolRef, Restarts,
-};
+use pirn_actor::pool::{Pool, PoolRef};
+use pirn_actor::{self as actor, AskError, Context, Exit, Function, Handler, Restarts};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -29,14 +28,14 @@ impl Drop for Counted {
     }
 }
 
-impl Handle<Gate> for Counted {
+impl Handler<Gate> for Counted {
     type Reply = ();
     fn handle(&mut self, gate: Gate, _: &Context<Self>) {
         gate.wait();
     }
 }
 
-impl Handle<u32> for Counted {
+impl Handler<u32> for Counted {
     type Reply = u32;
     fn handle(&mut self, n: u32, _: &Context<Self>) -> u32 {
         n + 1
@@ -97,7 +96,7 @@ fn a_pool_answers_many_askers() {
 #[watched]
 fn a_worker_has_a_thread_only_while_it_has_work() {
     struct Resource(mpsc::Sender<thread::ThreadId>);
-    impl Handle<()> for Resource {
+    impl Handler<()> for Resource {
         type Reply = ();
         fn handle(&mut self, (): (), _: &Context<Self>) {
             self.0.send(thread::current().id()).unwrap();
@@ -170,7 +169,7 @@ fn a_pool_that_has_shrunk_grows_again_and_leaves_nothing_behind() {
     pool.close();
     assert_eq!(pool.join(), Exit::Closed);
     assert_eq!(states.load(Ordering::SeqCst), 0);
-    let left = actor::snapshot();
+    let left = actor::snapshot::take();
     assert!(!left.iter().any(|actor| actor.name.starts_with(name)));
 }
 
@@ -262,7 +261,7 @@ fn weights_limit_what_is_handled_at_the_same_time() {
 /// A message of a weight, at which a worker is until the gate opens.
 struct Load(usize, Gate);
 
-fn loaders(permits: usize) -> PoolRef<impl Handle<Load, Reply = usize> + Send + 'static> {
+fn loaders(permits: usize) -> PoolRef<impl Handler<Load, Reply = usize> + Send + 'static> {
     let pool = Pool::fixed(4).weighted(permits, |load: &Load| load.0);
     let handle = |Load(weight, gate): Load| {
         gate.wait();

@@ -2,7 +2,9 @@
 
 use crate::common::{Gate, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, AskError, Exit, Inbox, RecvError, ReplyTo, receive};
+use pirn_actor::process::{Inbox, RecvError};
+use pirn_actor::reply::ReplyTo;
+use pirn_actor::{self as actor, AskError, Exit, receive};
 use std::time::Duration;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +17,7 @@ use Message::{Green, Red, Stop};
 
 #[watched]
 fn a_process_receives_in_order() {
-    let process = actor::process(|inbox: &mut Inbox<u32>| {
+    let process = actor::process::spawn(|inbox: &mut Inbox<u32>| {
         let mut all = Vec::new();
         while let Ok(n) = inbox.recv() {
             all.push(n);
@@ -28,7 +30,7 @@ fn a_process_receives_in_order() {
 
 #[watched]
 fn what_no_arm_takes_stays_in_order() {
-    let process = actor::process(
+    let process = actor::process::spawn(
         |inbox: &mut Inbox<Message>| -> Result<Vec<u32>, RecvError> {
             let mut taken = Vec::new();
             for _ in 0..3 {
@@ -55,29 +57,30 @@ fn what_no_arm_takes_stays_in_order() {
 
 #[watched]
 fn arms_have_guards_blocks_and_a_time_limit() {
-    let process = actor::process(|inbox: &mut Inbox<Message>| -> Result<String, RecvError> {
-        let limit = 5;
-        let mut seen = String::new();
-        'all: loop {
-            let n = receive!(inbox => {
-                Red(n) if n > limit => {
-                    seen.push('R');
-                    n
-                }
-                Green(n) | Red(n) if n == limit => n,
-                Stop => break 'all,
-                after Duration::from_secs(3600) => unreachable!(),
+    let process =
+        actor::process::spawn(|inbox: &mut Inbox<Message>| -> Result<String, RecvError> {
+            let limit = 5;
+            let mut seen = String::new();
+            'all: loop {
+                let n = receive!(inbox => {
+                    Red(n) if n > limit => {
+                        seen.push('R');
+                        n
+                    }
+                    Green(n) | Red(n) if n == limit => n,
+                    Stop => break 'all,
+                    after Duration::from_secs(3600) => unreachable!(),
+                });
+                seen += &n.to_string();
+            }
+            let late = receive!(inbox => {
+                Stop => false,
+                after Duration::from_millis(1) => true,
             });
-            seen += &n.to_string();
-        }
-        let late = receive!(inbox => {
-            Stop => false,
-            after Duration::from_millis(1) => true,
+            assert!(late);
+            seen += &format!("{:?}", inbox.try_recv());
+            Ok(seen)
         });
-        assert!(late);
-        seen += &format!("{:?}", inbox.try_recv());
-        Ok(seen)
-    });
     for message in [Red(1), Green(5), Red(7), Green(4), Red(5), Stop] {
         process.send(message).unwrap();
     }
@@ -87,7 +90,7 @@ fn arms_have_guards_blocks_and_a_time_limit() {
 #[watched]
 fn each_message_is_looked_at_once() {
     const OTHERS: u32 = 10_000;
-    let process = actor::process(|inbox: &mut Inbox<u32>| {
+    let process = actor::process::spawn(|inbox: &mut Inbox<u32>| {
         let mut looks = 0;
         let found = inbox.select(None, |n| {
             looks += 1;
@@ -105,7 +108,7 @@ fn each_message_is_looked_at_once() {
 fn a_stop_is_heard_by_the_next_receive() {
     let begun = Gate::new();
     let begins = begun.clone();
-    let process = actor::process(move |inbox: &mut Inbox<u32>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<u32>| {
         begins.open();
         loop {
             if let Err(error) = inbox.recv() {
@@ -125,7 +128,7 @@ fn a_kill_interrupts_whatever_the_process_does() {
     for works_before in [false, true] {
         let begun = Gate::new();
         let begins = begun.clone();
-        let process = actor::process(move |inbox: &mut Inbox<u32>| {
+        let process = actor::process::spawn(move |inbox: &mut Inbox<u32>| {
             if works_before {
                 inbox.recv().unwrap();
                 begins.open();
@@ -151,7 +154,7 @@ fn a_kill_interrupts_whatever_the_process_does() {
 fn a_process_that_panics_has_failed() {
     let gate = Gate::new();
     let opened = gate.clone();
-    let process = actor::process(move |inbox: &mut Inbox<ReplyTo<u32>>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<ReplyTo<u32>>| {
         let _first = inbox.recv();
         opened.wait();
         panic!("oh no");
@@ -173,7 +176,7 @@ fn a_process_that_panics_has_failed() {
 
 #[watched]
 fn replies_may_be_kept_and_given_later() {
-    let process = actor::process(|inbox: &mut Inbox<(u32, ReplyTo<u32>)>| {
+    let process = actor::process::spawn(|inbox: &mut Inbox<(u32, ReplyTo<u32>)>| {
         let mut kept: Vec<_> = (0..3).map(|_| inbox.recv().unwrap()).collect();
         while let Some((n, reply)) = kept.pop() {
             reply.send(n * 2);
@@ -193,7 +196,7 @@ fn replies_may_be_kept_and_given_later() {
 fn an_asker_that_has_given_up_is_seen() {
     let gate = Gate::new();
     let blocked = gate.clone();
-    let process = actor::process(move |inbox: &mut Inbox<ReplyTo<u32>>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<ReplyTo<u32>>| {
         let reply = inbox.recv().unwrap();
         blocked.wait();
         reply.is_wanted()
@@ -208,7 +211,7 @@ fn an_asker_that_has_given_up_is_seen() {
 fn receives_time_out() {
     let late = Gate::new();
     let was_late = late.clone();
-    let process = actor::process(move |inbox: &mut Inbox<u32>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<u32>| {
         let soon = Duration::from_millis(2);
         assert_eq!(inbox.try_recv(), Err(RecvError::TimedOut));
         assert_eq!(inbox.recv_timeout(soon), Err(RecvError::TimedOut));
@@ -222,7 +225,7 @@ fn receives_time_out() {
 
 #[watched]
 fn a_process_is_told_when_nobody_can_send_to_it() {
-    let process = actor::process(|inbox: &mut Inbox<u32>| inbox.recv());
+    let process = actor::process::spawn(|inbox: &mut Inbox<u32>| inbox.recv());
     let monitor = process.monitor();
     drop(process);
     assert_eq!(monitor.recv().unwrap(), Exit::Closed);
@@ -255,7 +258,7 @@ fn a_full_process_has_its_senders_wait() {
 fn urgent_messages_are_received_first() {
     let gate = Gate::new();
     let blocked = gate.clone();
-    let process = actor::process(move |inbox: &mut Inbox<u32>| {
+    let process = actor::process::spawn(move |inbox: &mut Inbox<u32>| {
         blocked.wait();
         [inbox.recv(), inbox.recv()]
     });

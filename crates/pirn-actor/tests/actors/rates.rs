@@ -1,7 +1,7 @@
 //! Messages at a limited rate.
 
 use crate::common::{Gate, until, watched};
-use pirn_actor::{self as actor, Address, AskError, Builder, Context, Exit, Handle, Restarts};
+use pirn_actor::{self as actor, Actor, AskError, Builder, Context, Exit, Handler, Restarts};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn assert_apart(begin: Instant, starts: &[Instant]) {
 fn messages_that_are_sent_start_apart_and_all_are_handled() {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
-    let note = actor::rate_limited(PAUSE, move |_: u32| {
+    let note = actor::flow::rate_limited(PAUSE, move |_: u32| {
         noted.lock().unwrap().push(Instant::now())
     });
     let begin = Instant::now();
@@ -34,7 +34,7 @@ fn messages_that_are_sent_start_apart_and_all_are_handled() {
 
 #[watched]
 fn asks_start_apart_too_even_when_the_actor_is_idle_between_them() {
-    let now = actor::rate_limited(PAUSE, |()| Instant::now());
+    let now = actor::flow::rate_limited(PAUSE, |()| Instant::now());
     let begin = Instant::now();
     let starts: Vec<_> = (0..5).map(|_| now.ask(()).unwrap()).collect();
     assert_apart(begin, &starts);
@@ -43,7 +43,7 @@ fn asks_start_apart_too_even_when_the_actor_is_idle_between_them() {
 #[watched]
 fn a_builder_limits_the_rate_of_any_actor_and_restarts_do_not_lift_it() {
     struct Careless;
-    impl Handle<Arc<Mutex<Vec<Instant>>>> for Careless {
+    impl Handler<Arc<Mutex<Vec<Instant>>>> for Careless {
         type Reply = ();
         fn handle(&mut self, starts: Arc<Mutex<Vec<Instant>>>, _: &Context<Self>) {
             starts.lock().unwrap().push(Instant::now());
@@ -65,13 +65,13 @@ fn a_builder_limits_the_rate_of_any_actor_and_restarts_do_not_lift_it() {
 #[watched]
 fn a_stop_or_a_kill_ends_the_pause() {
     for (end, exit) in [
-        (Address::<u32, u32>::stop as fn(&_), Exit::Stopped),
-        (Address::kill, Exit::Killed),
+        (<dyn Actor>::stop as fn(&_), Exit::Stopped),
+        (<dyn Actor>::kill, Exit::Killed),
     ] {
-        let seldom = actor::rate_limited(HOUR, |n: u32| n);
+        let seldom = actor::flow::rate_limited(HOUR, |n: u32| n);
         assert_eq!(seldom.ask(1), Ok(1));
         let waiting = seldom.ask_later(2).unwrap();
-        end(&seldom);
+        end(&*seldom);
         assert_eq!(seldom.join(), exit);
         assert_eq!(waiting.recv(), Err(AskError::Gone));
     }
@@ -79,7 +79,7 @@ fn a_stop_or_a_kill_ends_the_pause() {
 
 #[watched]
 fn an_actor_that_has_nothing_left_ends_without_a_pause() {
-    let seldom = actor::rate_limited(HOUR, |n: u32| n);
+    let seldom = actor::flow::rate_limited(HOUR, |n: u32| n);
     assert_eq!(seldom.ask(1), Ok(1));
     seldom.close();
     assert_eq!(seldom.join(), Exit::Closed);
@@ -87,7 +87,7 @@ fn an_actor_that_has_nothing_left_ends_without_a_pause() {
     // Closed while the message is being handled.
     let (gate, begun) = (Gate::new(), Gate::new());
     let (blocked, begins) = (gate.clone(), begun.clone());
-    let seldom = actor::rate_limited(HOUR, move |()| {
+    let seldom = actor::flow::rate_limited(HOUR, move |()| {
         begins.open();
         blocked.wait();
     });
@@ -101,7 +101,7 @@ fn an_actor_that_has_nothing_left_ends_without_a_pause() {
 #[watched]
 fn a_time_that_is_too_long_is_for_ever_and_can_be_ended() {
     let (tell, told) = mpsc::channel();
-    let once = actor::rate_limited(Duration::MAX, move |n: u32| tell.send(n).unwrap());
+    let once = actor::flow::rate_limited(Duration::MAX, move |n: u32| tell.send(n).unwrap());
     once.send(1).unwrap();
     once.send(2).unwrap();
     assert_eq!(told.recv(), Ok(1));
@@ -114,7 +114,7 @@ fn a_time_that_is_too_long_is_for_ever_and_can_be_ended() {
 #[watched]
 fn a_message_that_takes_longer_than_the_pause_is_followed_at_once() {
     let (step, steps) = mpsc::channel();
-    let slow = actor::rate_limited(PAUSE, move |n: u32| {
+    let slow = actor::flow::rate_limited(PAUSE, move |n: u32| {
         steps.recv().unwrap();
         n
     });
@@ -130,7 +130,7 @@ fn a_message_that_takes_longer_than_the_pause_is_followed_at_once() {
 fn urgent_messages_keep_to_the_rate() {
     let starts = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&starts);
-    let note = actor::rate_limited(PAUSE, move |n: u32| {
+    let note = actor::flow::rate_limited(PAUSE, move |n: u32| {
         noted.lock().unwrap().push((n, Instant::now()));
     });
     let begin = Instant::now();

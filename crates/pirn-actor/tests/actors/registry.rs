@@ -2,10 +2,10 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{
-    self as actor, Address, Builder, Context, Handle, Inbox, LookupError, Named, Ref, Refusal,
-    Registry, Undelivered,
-};
+use pirn_actor::error::Refusal;
+use pirn_actor::process::Inbox;
+use pirn_actor::registry::{LookupError, Named, Registry, Undelivered};
+use pirn_actor::{self as actor, Address, Builder, Context, Handler, Ref};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -25,14 +25,14 @@ fn undelivered(registry: &Registry) -> mpsc::Receiver<Undelivered> {
 }
 
 struct Log(mpsc::Sender<String>);
-impl Handle<u32> for Log {
+impl Handler<u32> for Log {
     type Reply = usize;
     fn handle(&mut self, n: u32, _: &Context<Self>) -> usize {
         let _ = self.0.send(n.to_string());
         n as usize
     }
 }
-impl Handle<&'static str> for Log {
+impl Handler<&'static str> for Log {
     type Reply = ();
     fn handle(&mut self, text: &'static str, _: &Context<Self>) {
         let _ = self.0.send(text.to_string());
@@ -101,15 +101,16 @@ fn a_registry_keeps_no_actor_open() {
     assert_eq!(monitor.recv().unwrap(), actor::Exit::Closed);
     assert!(registry.address::<u32, ()>("name").is_err());
     assert!(registry.names().is_empty());
-    assert!(actor::Tell::send(&target, 1).is_err());
+    assert!(actor::address::Tell::send(&target, 1).is_err());
 }
 
 #[watched]
 fn a_process_has_a_name_too() {
     let registry = Registry::new();
     registry.send_early("sum", 30_u32, 1, HOUR).unwrap();
-    let sum =
-        actor::process(|inbox: &mut Inbox<u32>| inbox.recv().unwrap() + inbox.recv().unwrap());
+    let sum = actor::process::spawn(|inbox: &mut Inbox<u32>| {
+        inbox.recv().unwrap() + inbox.recv().unwrap()
+    });
     registry.register("sum", &sum).unwrap();
     registry.send("sum", 12_u32).unwrap();
     assert_eq!(sum.into_result().unwrap(), 42);
@@ -198,36 +199,21 @@ fn a_panic_of_the_callback_is_not_its_end() {
 }
 
 #[watched]
-fn after_an_end_early_messages_are_refused_for_a_while_and_then_the_name_is_free() {
+fn after_an_end_the_name_is_free_and_early_messages_wait_for_the_next_actor() {
     let registry = Registry::new();
-    registry.tombstones(20 * MS);
-    let held = Arc::new(());
-    let (to, _told) = listener::<Arc<()>>();
+    let (to, _told) = listener::<u32>();
     registry.register("name", &to).unwrap();
     to.stop();
     to.join();
-    let mut refused = 0;
-    loop {
-        match registry.send_early("name", Arc::clone(&held), 5, HOUR) {
-            Ok(()) => break,
-            Err(error) => assert_eq!(error.refusal(), &Refusal::Closed),
-        }
-        refused += 1;
-        assert_eq!(Arc::strong_count(&held), 1, "nothing is kept");
-        thread::yield_now();
-    }
-    assert!(refused > 0);
-    assert_eq!(Arc::strong_count(&held), 2);
-    // It has been free, and is expected now.
-    let (next, told) = listener::<Arc<()>>();
+    until(|| registry.send_early("name", 7_u32, 5, HOUR).is_ok());
+    let (next, told) = listener::<u32>();
     registry.register("name", &next).unwrap();
-    assert_eq!(Arc::strong_count(&told.recv().unwrap()), 2);
+    assert_eq!(told.recv(), Ok(7));
 }
 
 #[watched]
 fn names_are_given_back_and_take_no_memory() {
     let registry = Registry::new();
-    registry.tombstones(Duration::ZERO);
     for n in 0..2_000 {
         let (to, _told) = listener::<u32>();
         registry.register(format!("name {n}"), &to).unwrap();
@@ -247,7 +233,6 @@ fn names_are_given_back_and_take_no_memory() {
 #[watched]
 fn registrations_ends_and_early_messages_race_without_loss() {
     let registry = Registry::new();
-    registry.tombstones(Duration::from_micros(200));
     let lost = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&lost);
     registry.on_undelivered(move |_| {
@@ -329,8 +314,10 @@ fn many_register_one_name_and_one_has_it() {
 #[watched]
 fn there_is_one_registry_for_the_whole_program() {
     let (to, told) = listener::<u32>();
-    actor::registry().register("tests/one", &to).unwrap();
-    let sends = thread::spawn(|| actor::registry().send("tests/one", 7_u32).unwrap());
+    actor::registry::global()
+        .register("tests/one", &to)
+        .unwrap();
+    let sends = thread::spawn(|| actor::registry::global().send("tests/one", 7_u32).unwrap());
     sends.join().unwrap();
     assert_eq!(told.recv().unwrap(), 7);
 }

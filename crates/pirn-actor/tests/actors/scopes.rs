@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, watched};
 use pirn::thread;
-use pirn_actor::{self as actor, Context, Exit, Handle, ScopedRef};
+use pirn_actor::scoped::ScopedRef;
+use pirn_actor::{self as actor, Context, Exit, Handler};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -29,7 +30,7 @@ fn answers_may_borrow_too() {
     let words = ["one".to_string(), "three".to_string()];
     let longest = actor::scope(|s| {
         struct Longer<'a>(&'a str);
-        impl<'a> Handle<&'a str> for Longer<'a> {
+        impl<'a> Handler<&'a str> for Longer<'a> {
             type Reply = &'a str;
             fn handle(&mut self, word: &'a str, _: &Context<Self>) -> &'a str {
                 if word.len() > self.0.len() {
@@ -50,7 +51,7 @@ fn answers_may_borrow_too() {
 #[watched]
 fn a_scope_ends_after_all_messages_in_whatever_order_its_actors_refer_to_each_other() {
     struct Pass<'scope>(Option<ScopedRef<'scope, Pass<'scope>>>, &'scope AtomicUsize);
-    impl<'scope> Handle<&'scope str> for Pass<'scope> {
+    impl<'scope> Handler<&'scope str> for Pass<'scope> {
         type Reply = ();
         fn handle(&mut self, message: &'scope str, _: &Context<Self>) {
             thread::yield_now();
@@ -79,7 +80,7 @@ fn a_panic_kills_the_actors_and_goes_on_after_their_end() {
     let payload = catch_unwind(AssertUnwindSafe(|| {
         actor::scope(|s| {
             struct Noted<'a>(&'a Mutex<Vec<bool>>, Gate);
-            impl Handle<()> for Noted<'_> {
+            impl Handler<()> for Noted<'_> {
                 type Reply = ();
                 fn handle(&mut self, (): (), _: &Context<Self>) {
                     self.1.open();
@@ -164,7 +165,7 @@ fn snapshots_are_taken_beside_scopes_that_end() {
     let looks = thread::spawn(move || {
         let mut looks = 0;
         while !seen.is_open() {
-            looks += usize::from(!actor::snapshot().is_empty());
+            looks += usize::from(!actor::snapshot::take().is_empty());
             thread::yield_now();
         }
         looks

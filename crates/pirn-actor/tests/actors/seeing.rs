@@ -1,7 +1,8 @@
 //! What dumps show of actors at work.
 
 use crate::common::watched;
-use pirn_actor::{self as actor, Context, Handle, Inbox};
+use pirn_actor::process::Inbox;
+use pirn_actor::{self as actor, Context, Handler};
 use pirn_dump::Dump;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -9,7 +10,7 @@ use std::thread;
 struct Shop(Receiver<()>);
 struct Buy;
 
-impl Handle<Buy> for Shop {
+impl Handler<Buy> for Shop {
     type Reply = ();
     fn handle(&mut self, _: Buy, _: &Context<Self>) {
         self.0.recv().unwrap();
@@ -67,18 +68,4 @@ fn all_kinds_of_actors_are_shown() {
     until_somebody_works_for(&["fetch", "u8"]);
     drop(go);
     process.unwrap().close();
-}
-
-#[watched]
-fn the_step_of_a_graph_is_shown() {
-    let (go, gone): (Sender<()>, _) = channel();
-    let gone = std::sync::Mutex::new(gone);
-    let graph = actor::Graph::template()
-        .step("write", move |_: &mut u8| gone.lock().unwrap().recv())
-        .build()
-        .unwrap();
-    let agent = actor::consumer(move |mut n: u8| drop(graph.run("write", &mut n)));
-    agent.send(7).unwrap();
-    until_somebody_works_for(&[&agent.name(), "u8", "step \"write\""]);
-    drop(go);
 }

@@ -2,7 +2,8 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{AskError, Builder, Exit, Ref, Restarts, Supervisor};
+use pirn_actor::supervisor::Supervisor;
+use pirn_actor::{AskError, Builder, Exit, Ref, Restarts};
 use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -151,7 +152,8 @@ fn without_restarts_it_is_the_end() {
 #[watched]
 fn a_supervisor_restarts_what_took_too_long() {
     let app = Supervisor::one_for_one()
-        .child_with("a", Builder::new().message_timeout(SOON), || 0_u32)
+        .child("a", || 0_u32)
+        .builder(Builder::new().message_timeout(SOON))
         .start()
         .unwrap();
     let a: Ref<u32> = app.get("a").unwrap();

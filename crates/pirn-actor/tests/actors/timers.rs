@@ -1,9 +1,9 @@
 //! Messages that are sent later.
 
 use crate::common::{Gate, until, watched};
-use pirn_actor::{
-    self as actor, Address, Builder, Context, Exit, Handle, Inbox, Overflow, Period, Restarts,
-};
+use pirn_actor::process::Inbox;
+use pirn_actor::time::Period;
+use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handler, Overflow, Restarts};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -40,9 +40,9 @@ fn full(overflow: Overflow) -> (Address<u32>, mpsc::Receiver<u32>, Gate) {
 fn messages_are_sent_when_their_time_has_come_and_in_its_order() {
     let (to, told) = listener();
     let start = Instant::now();
-    actor::send_at(&to, start, "now");
-    actor::send_at(&to, start + 10 * MS, "soon");
-    actor::send_after(&to, 20 * MS, "later");
+    actor::time::send_at(&to, start, "now");
+    actor::time::send_at(&to, start + 10 * MS, "soon");
+    actor::time::send_after(&to, 20 * MS, "later");
     assert_eq!(told.recv().unwrap(), "now");
     assert_eq!(told.recv().unwrap(), "soon");
     assert!(start.elapsed() >= 10 * MS);
@@ -54,9 +54,9 @@ fn messages_are_sent_when_their_time_has_come_and_in_its_order() {
 fn a_time_that_is_too_far_away_to_be_represented_is_never() {
     let (to, _told) = listener();
     let timers = [
-        actor::send_after(&to, Duration::MAX, ()),
-        actor::every(&to, Duration::MAX, ()),
-        actor::every_after(&to, Duration::MAX, ()),
+        actor::time::send_after(&to, Duration::MAX, ()),
+        actor::time::every(&to, Duration::MAX, ()),
+        actor::time::every_after(&to, Duration::MAX, ()),
     ];
     assert!(timers.iter().all(|timer| !timer.is_over()));
     assert!(timers.iter().all(|timer| timer.cancel()));
@@ -67,13 +67,13 @@ fn a_cancelled_timer_sends_nothing() {
     let (to, told) = listener();
     // On a busy machine the time may be over before it is cancelled.
     let first = loop {
-        let timer = actor::send_after(&to, 5 * MS, 1);
+        let timer = actor::time::send_after(&to, 5 * MS, 1);
         match timer.cancel() {
             true => break timer,
             false => assert_eq!(told.recv().unwrap(), 1),
         }
     };
-    let second = actor::send_after(&to, 5 * MS, 2);
+    let second = actor::time::send_after(&to, 5 * MS, 2);
     assert!(!first.cancel());
     assert_eq!(told.recv().unwrap(), 2);
     until(|| second.is_over());
@@ -84,8 +84,8 @@ fn a_cancelled_timer_sends_nothing() {
 #[watched]
 fn what_is_in_the_mailbox_stays_when_its_timer_is_cancelled() {
     let (to, told, gate) = full(Overflow::Wait);
-    let timer = actor::every(&to, MS, 2);
-    let once = actor::send_after(&to, MS, 3);
+    let timer = actor::time::every(&to, MS, 2);
+    let once = actor::time::send_after(&to, MS, 3);
     until(|| once.is_over());
     timer.cancel();
     once.cancel();
@@ -98,9 +98,9 @@ fn a_timer_does_not_keep_its_actor_open_and_ends_with_it() {
     let held = Arc::new(());
     let (to, _told) = listener();
     let timers = [
-        actor::send_after(&to, HOUR, Arc::clone(&held)),
-        actor::every(&to, HOUR, Arc::clone(&held)),
-        actor::every_after(&to, HOUR, Arc::clone(&held)),
+        actor::time::send_after(&to, HOUR, Arc::clone(&held)),
+        actor::time::every(&to, HOUR, Arc::clone(&held)),
+        actor::time::every_after(&to, HOUR, Arc::clone(&held)),
     ];
     assert_eq!(Arc::strong_count(&held), 4);
     let monitor = to.monitor();
@@ -116,14 +116,14 @@ fn a_timer_for_an_actor_that_has_ended_is_over() {
     to.stop();
     to.join();
     let held = Arc::new(());
-    let timer = actor::send_after(&to, HOUR, Arc::clone(&held));
+    let timer = actor::time::send_after(&to, HOUR, Arc::clone(&held));
     assert!(timer.is_over());
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[watched]
 fn a_process_has_timers_too() {
-    let sum = actor::process(|inbox: &mut Inbox<u32>| {
+    let sum = actor::process::spawn(|inbox: &mut Inbox<u32>| {
         let mut sum = 0;
         while sum < 100 {
             sum += inbox.recv().unwrap();
@@ -131,10 +131,10 @@ fn a_process_has_timers_too() {
         sum
     });
     let timers = [
-        actor::send_after(&sum, MS, 1),
-        actor::every(&sum, MS, 10),
-        actor::every_after(&sum, MS, 10),
-        actor::send_after(&sum, HOUR, 1),
+        actor::time::send_after(&sum, MS, 1),
+        actor::time::every(&sum, MS, 10),
+        actor::time::every_after(&sum, MS, 10),
+        actor::time::send_after(&sum, HOUR, 1),
     ];
     assert!(sum.into_result().unwrap() >= 100);
     until(|| timers.iter().all(|timer| timer.is_over()));
@@ -150,7 +150,7 @@ fn a_single_message_finds_room_in_a_full_mailbox() {
         Overflow::Stop,
     ] {
         let (to, told, gate) = full(overflow);
-        let timer = actor::send_after(&to, MS, 2);
+        let timer = actor::time::send_after(&to, MS, 2);
         until(|| timer.is_over());
         assert_eq!(to.len(), 2);
         gate.open();
@@ -162,8 +162,8 @@ fn a_single_message_finds_room_in_a_full_mailbox() {
 fn a_full_mailbox_stops_no_other_timer_and_what_is_missed_is_not_sent_later() {
     let (to, told, gate) = full(Overflow::Wait);
     let (other, heard) = listener();
-    let ticks = actor::every(&to, MS, 2);
-    let others = actor::every(&other, MS, ());
+    let ticks = actor::time::every(&to, MS, 2);
+    let others = actor::time::every(&other, MS, ());
     assert_eq!(heard.iter().take(10).count(), 10);
     assert_eq!(to.len(), 1, "no tick has a place");
     ticks.cancel();
@@ -177,7 +177,7 @@ fn a_full_mailbox_stops_no_other_timer_and_what_is_missed_is_not_sent_later() {
 fn a_rate_is_kept_and_the_number_of_messages_too() {
     let (to, told) = listener();
     let start = Instant::now();
-    let timer = actor::every(&to, Period::new(3 * MS).times(10), ());
+    let timer = actor::time::every(&to, Period::new(3 * MS).times(10), ());
     assert_eq!(told.iter().take(10).count(), 10);
     assert!(start.elapsed() >= 30 * MS);
     until(|| timer.is_over());
@@ -191,8 +191,8 @@ fn the_number_of_messages_is_exact_however_short_the_period() {
         let (to, told) = listener();
         let period = Period::new(Duration::from_nanos(1)).times(times);
         let timers = [
-            actor::every(&to, period, ()),
-            actor::every_after(&to, period, ()),
+            actor::time::every(&to, period, ()),
+            actor::time::every_after(&to, period, ()),
         ];
         until(|| timers.iter().all(|timer| timer.is_over()));
         drop(to);
@@ -204,8 +204,8 @@ fn the_number_of_messages_is_exact_however_short_the_period() {
 fn messages_that_are_missed_do_not_count() {
     let (to, told, gate) = full(Overflow::Wait);
     let (other, heard) = listener();
-    let timer = actor::every(&to, Period::new(MS).times(3), 2);
-    let others = actor::every(&other, MS, ());
+    let timer = actor::time::every(&to, Period::new(MS).times(3), 2);
+    let others = actor::time::every(&other, MS, ());
     assert_eq!(heard.iter().take(10).count(), 10);
     others.cancel();
     assert!(!timer.is_over());
@@ -222,10 +222,10 @@ fn with_a_pause_the_next_is_sent_after_the_one_before_was_handled() {
         let _ = steps.recv();
     });
     let (other, heard) = listener();
-    actor::every_after(&slow, MS, ());
+    actor::time::every_after(&slow, MS, ());
     for _ in 0..5 {
         begins.recv().unwrap();
-        let ticks = actor::every(&other, MS, ());
+        let ticks = actor::time::every(&other, MS, ());
         assert_eq!(heard.iter().take(3).count(), 3);
         ticks.cancel();
         assert!(slow.is_empty(), "one at a time");
@@ -241,7 +241,7 @@ fn with_a_pause_the_next_is_sent_after_the_one_before_was_handled() {
 
 /// Fails at every other message.
 struct Fails(Arc<AtomicUsize>);
-impl Handle<()> for Fails {
+impl Handler<()> for Fails {
     type Reply = ();
     fn handle(&mut self, (): (), _: &Context<Self>) {
         let n = self.0.fetch_add(1, Ordering::SeqCst);
@@ -257,11 +257,11 @@ fn a_restart_does_not_end_a_timer() {
         .restarts(Restarts::at_most(1_000_000))
         .spawn(move || Fails(Arc::clone(&counts)))
         .unwrap();
-    let pause = actor::every_after(&fails, Duration::from_micros(100), ());
+    let pause = actor::time::every_after(&fails, Duration::from_micros(100), ());
     until(|| handled.load(Ordering::SeqCst) >= 6);
     pause.cancel();
     let before = handled.load(Ordering::SeqCst);
-    let rate = actor::every(&fails, Duration::from_micros(100), ());
+    let rate = actor::time::every(&fails, Duration::from_micros(100), ());
     until(|| handled.load(Ordering::SeqCst) >= before + 6);
     assert!(!rate.is_over());
     fails.stop();
@@ -273,7 +273,7 @@ struct Begin;
 #[derive(Clone)]
 struct Tick(&'static str);
 
-impl Handle<Begin> for Own {
+impl Handler<Begin> for Own {
     type Reply = ();
     fn handle(&mut self, _: Begin, context: &Context<Self>) {
         context.send_after(MS, Tick("once"));
@@ -282,7 +282,7 @@ impl Handle<Begin> for Own {
         context.send_after(HOUR, Tick("never"));
     }
 }
-impl Handle<Tick> for Own {
+impl Handler<Tick> for Own {
     type Reply = ();
     fn handle(&mut self, Tick(tick): Tick, _: &Context<Self>) {
         let _ = self.0.send(tick);
@@ -321,8 +321,8 @@ fn many_timers_of_many_actors_end_with_them() {
                 let (to, told) = listener();
                 for n in 0..20 {
                     let delay = if n % 2 == 0 { HOUR } else { MS / 10 };
-                    actor::every(&to, delay, Arc::clone(&held));
-                    actor::every_after(&to, delay, Arc::clone(&held));
+                    actor::time::every(&to, delay, Arc::clone(&held));
+                    actor::time::every_after(&to, delay, Arc::clone(&held));
                 }
                 (to, told)
             })

@@ -1,10 +1,11 @@
-//! Topics, buses, and what is watched.
+//! Topics.
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{
-    self as actor, Address, Builder, Bus, Exit, Function, Inbox, Overflow, Pool, Topic,
-};
+use pirn_actor::pool::Pool;
+use pirn_actor::process::Inbox;
+use pirn_actor::topic::Topic;
+use pirn_actor::{self as actor, Address, Builder, Exit, Function, Overflow};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -30,13 +31,8 @@ fn full() -> (Address<u32>, mpsc::Receiver<u32>, Gate) {
     (full, told, gate)
 }
 
-fn all_deliveries() -> [Topic<u32>; 4] {
-    [
-        Topic::new(),
-        Topic::inline(),
-        Topic::per_subscriber(),
-        Topic::per_message(),
-    ]
+fn all_deliveries() -> [Topic<u32>; 2] {
+    [Topic::new(), Topic::per_subscriber()]
 }
 
 #[watched]
@@ -44,7 +40,7 @@ fn everybody_who_has_subscribed_is_told() {
     for topic in all_deliveries() {
         let (first, first_told) = listener();
         let (tell, function_told) = mpsc::channel();
-        let process = actor::process(|inbox: &mut Inbox<u32>| inbox.recv());
+        let process = actor::process::spawn(|inbox: &mut Inbox<u32>| inbox.recv());
         let _subscriptions = [
             topic.subscribe(&first),
             topic.subscribe(&process),
@@ -60,7 +56,7 @@ fn everybody_who_has_subscribed_is_told() {
 
 #[watched]
 fn what_one_thread_publishes_is_told_in_order() {
-    for topic in [Topic::new(), Topic::inline(), Topic::per_subscriber()] {
+    for topic in all_deliveries() {
         let (to, told) = listener();
         let (tell, function_told) = mpsc::channel();
         let _one = topic.subscribe(&to);
@@ -72,39 +68,19 @@ fn what_one_thread_publishes_is_told_in_order() {
 }
 
 #[watched]
-fn functions_are_called_where_the_delivery_says() {
-    let here = thread::current().id();
-    let where_called = |topic: Topic<u32>| {
-        let (tell, told) = mpsc::channel();
-        let _subscription =
-            topic.subscribe_with(move |_| tell.send(thread::current().id()).unwrap());
-        topic.publish(0);
-        let first = told.recv().unwrap();
-        topic.publish(1);
-        (first, told.recv().unwrap())
-    };
-    assert_eq!(where_called(Topic::inline()), (here, here));
-    for topic in [Topic::new(), Topic::per_subscriber(), Topic::per_message()] {
-        let (first, second) = where_called(topic);
-        assert!(first != here && second != here);
-    }
-}
-
-#[watched]
 fn nobody_waits_for_a_full_subscriber_which_counts_what_it_misses() {
-    for topic in [Topic::new(), Topic::inline()] {
-        let (slow, told, gate) = full();
-        let (other, heard) = listener();
-        let slow_one = topic.subscribe(&slow);
-        let other_one = topic.subscribe(&other);
-        (0..5).for_each(|n| assert_eq!(topic.publish(n), 1));
-        assert!(heard.iter().take(5).eq(0..5));
-        assert_eq!((slow_one.missed(), other_one.missed()), (5, 0));
-        gate.open();
-        until(|| slow.is_empty());
-        assert_eq!(topic.publish(5), 2);
-        assert!(told.iter().take(3).eq([100, 101, 5]));
-    }
+    let topic = Topic::new();
+    let (slow, told, gate) = full();
+    let (other, heard) = listener();
+    let slow_one = topic.subscribe(&slow);
+    let other_one = topic.subscribe(&other);
+    (0..5).for_each(|n| assert_eq!(topic.publish(n), 1));
+    assert!(heard.iter().take(5).eq(0..5));
+    assert_eq!((slow_one.missed(), other_one.missed()), (5, 0));
+    gate.open();
+    until(|| slow.is_empty());
+    assert_eq!(topic.publish(5), 2);
+    assert!(told.iter().take(3).eq([100, 101, 5]));
 }
 
 #[watched]
@@ -256,7 +232,7 @@ fn a_subscription_that_its_subscriber_is_stuck_with_can_be_ended() {
     let subscription = topic.subscribe(&stuck);
     topic.publish(1);
     let relays = || {
-        actor::snapshot()
+        actor::snapshot::take()
             .iter()
             .filter(|a| &*a.name == "subscriber")
             .count()
@@ -278,7 +254,7 @@ fn an_actor_may_end_the_subscription_of_a_function_that_asks_it() {
         if is_end {
             begins.wait();
             let subscription = ends.lock().unwrap().take();
-            drop::<Option<actor::Subscription>>(subscription);
+            drop::<Option<actor::topic::Subscription>>(subscription);
         }
     });
     let ask = owner.clone();
@@ -409,30 +385,6 @@ fn what_was_published_is_told_though_the_topic_is_dropped() {
         drop(topic);
         assert_eq!(told.iter().count(), 10);
     }
-}
-
-#[watched]
-fn a_bus_tells_by_type() {
-    let bus = Bus::new();
-    assert!(bus.add(Topic::<u8>::inline()));
-    let (numbers, number_told) = listener::<u32>();
-    let (texts, text_told) = listener::<&str>();
-    let called = Arc::new(AtomicU32::new(0));
-    let calls = Arc::clone(&called);
-    let _subscriptions = [
-        bus.subscribe(&numbers),
-        bus.subscribe(&texts),
-        bus.subscribe_with(move |n: u8| {
-            calls.fetch_add(n.into(), Ordering::SeqCst);
-        }),
-    ];
-    assert_eq!(bus.publish(7_u32), 1);
-    assert_eq!(bus.publish("seven"), 1);
-    assert_eq!(bus.publish(7_u8), 1);
-    assert_eq!(called.load(Ordering::SeqCst), 7, "inline");
-    assert_eq!(bus.publish(7_u64), 0);
-    assert_eq!(number_told.recv().unwrap(), 7);
-    assert_eq!(text_told.recv().unwrap(), "seven");
 }
 
 #[watched]

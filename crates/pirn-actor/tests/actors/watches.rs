@@ -1,7 +1,8 @@
 //! Ends of others, as messages.
 
 use crate::common::{Gate, until, watched};
-use pirn_actor::{self as actor, Builder, Exit, Inbox, RecvError};
+use pirn_actor::process::{Inbox, RecvError};
+use pirn_actor::{self as actor, Builder, Exit};
 use std::sync::{Arc, mpsc};
 
 #[derive(Debug, PartialEq)]
@@ -15,10 +16,10 @@ use Message::{Down, Other};
 #[watched]
 fn the_end_of_what_is_watched_comes_as_a_message() {
     let (a, b) = (actor::spawn(1), actor::consumer(|()| ()));
-    let c = actor::process(|inbox: &mut Inbox<()>| inbox.recv());
+    let c = actor::process::spawn(|inbox: &mut Inbox<()>| inbox.recv());
     let (watched_a, watched_b, watched_c) = (a.clone(), b.clone(), c.clone());
     let (begun, begins) = mpsc::channel();
-    let watches = actor::process(move |inbox: &mut Inbox<Message>| {
+    let watches = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
         inbox.watch(&watched_a, |exit| Down("a", exit));
         inbox.watch(&watched_b, |exit| Down("b", exit));
         inbox.watch(&watched_c, |exit| Down("c", exit));
@@ -53,7 +54,7 @@ fn what_has_ended_already_is_a_message_at_once() {
     let ended = actor::spawn(1);
     ended.stop();
     ended.join();
-    let watches = actor::process(move |inbox: &mut Inbox<Message>| {
+    let watches = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
         inbox.watch(&ended, |exit| Down("it", exit));
         inbox.try_recv()
     });
@@ -92,7 +93,7 @@ fn an_end_is_not_lost_in_a_full_mailbox() {
 fn a_watch_keeps_no_process_open() {
     let lives = actor::spawn(1);
     let watched = lives.clone();
-    let watches = actor::process(move |inbox: &mut Inbox<Message>| {
+    let watches = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
         inbox.watch(&watched, |exit| Down("it", exit));
         inbox.recv()
     });
@@ -106,7 +107,7 @@ fn a_watch_goes_with_its_process() {
     let held = Arc::new(());
     for _ in 0..10 {
         let (watched, kept) = (lives.clone(), Arc::clone(&held));
-        let watches = actor::process(move |inbox: &mut Inbox<Message>| {
+        let watches = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
             inbox.watch(&watched, move |exit| {
                 drop(kept);
                 Down("it", exit)
@@ -122,7 +123,7 @@ fn a_watch_goes_with_its_process() {
 fn a_process_that_watches_many_keeps_those_that_live() {
     let lives = actor::spawn(1);
     let watched = lives.clone();
-    let watches = actor::process(move |inbox: &mut Inbox<Message>| {
+    let watches = actor::process::spawn(move |inbox: &mut Inbox<Message>| {
         inbox.watch(&watched, |exit| Down("lives", exit));
         drop(watched);
         for _ in 0..1000 {

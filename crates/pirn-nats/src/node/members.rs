@@ -12,7 +12,8 @@
 
 use crate::poison::locked;
 use core::time::Duration;
-use pirn_actor::{Exit, Failure};
+use pirn_actor::Exit;
+use pirn_actor::error::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

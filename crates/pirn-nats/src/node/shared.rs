@@ -12,7 +12,8 @@ use bytes::Bytes;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use pirn_actor::{AskError, Exit, Failure, Refusal};
+use pirn_actor::error::{Failure, Refusal};
+use pirn_actor::{AskError, Exit};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -147,7 +148,7 @@ impl Shared {
 
     /// Waits until the server has noted what was subscribed to before: a packet to oneself.
     pub(crate) fn settle(&self) -> Result<(), NodeError> {
-        let (to, reply) = pirn_actor::reply::<()>();
+        let (to, reply) = pirn_actor::reply::channel::<()>();
         let until = Instant::now() + SETTLE;
         let number = self.pending.enter(Box::new(to), until);
         let number = number.ok_or(NodeError::Closed)?;

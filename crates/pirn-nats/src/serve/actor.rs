@@ -1,16 +1,13 @@
 //! What can be served: actors of this process.
 
-use pirn_actor::{Address, Exit, Handle, Ref, Reply, SendError};
+use core::ops::Deref;
+use pirn_actor::{Actor, Address, Handler, Ref, SendError, reply::Reply};
 use serde::Serialize;
 
 /// An actor of this process, which can be served to other nodes: a [`Ref`] or an [`Address`].
-pub trait Served: Clone + Send + 'static {
-    /// Has the actor end, and interrupts the message that it is at.
-    fn kill(&self);
+pub trait Served: Deref<Target = dyn Actor> + Clone + Send + 'static {}
 
-    /// Calls a function when the actor ends.
-    fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static);
-}
+impl<A: Deref<Target = dyn Actor> + Clone + Send + 'static> Served for A {}
 
 /// An actor of this process that answers messages of the type `M`, with something that can be sent.
 pub trait Answers<M>: Served {
@@ -30,19 +27,9 @@ pub trait Answers<M>: Served {
     fn ask_later(&self, message: M) -> Result<Reply<Self::Reply>, SendError<M>>;
 }
 
-impl<S: Send + 'static> Served for Ref<S> {
-    fn kill(&self) {
-        Ref::kill(self);
-    }
-
-    fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
-        Ref::on_exit(self, f);
-    }
-}
-
 impl<S, M> Answers<M> for Ref<S>
 where
-    S: Handle<M, Reply: Serialize + 'static> + Send + 'static,
+    S: Handler<M, Reply: Serialize + 'static> + Send + 'static,
     M: Send + 'static,
 {
     type Reply = S::Reply;
@@ -53,16 +40,6 @@ where
 
     fn ask_later(&self, message: M) -> Result<Reply<S::Reply>, SendError<M>> {
         Ref::ask_later(self, message)
-    }
-}
-
-impl<M: Send + 'static, R: Send + 'static> Served for Address<M, R> {
-    fn kill(&self) {
-        Address::kill(self);
-    }
-
-    fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
-        Address::on_exit(self, f);
     }
 }
 

@@ -4,7 +4,9 @@ use crate::bank::{Account, Dangerous, Deposit, Echo, Log, Sleep, TimeLeft, Wait}
 use crate::common::{Gate, until, watched};
 use crate::server::Server;
 use pirn::thread;
-use pirn_actor::{self as actor, Ask, AskError, Refusal};
+use pirn_actor::address::Ask;
+use pirn_actor::error::Refusal;
+use pirn_actor::{self as actor, AskError};
 use pirn_nats::{Call, Node, Remote, wire};
 use serde::{Deserialize, Serialize};
 use std::sync::mpsc;

@@ -1,7 +1,7 @@
 //! The actors of these tests: accounts.
 
 use crate::common::Gate;
-use pirn_actor::{Context, Handle};
+use pirn_actor::{Context, Handler};
 use pirn_nats::wire;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::mpsc::Sender;
@@ -27,7 +27,7 @@ impl Account {
 pub struct Deposit(pub i64);
 wire!(Deposit, "bank.Deposit");
 
-impl Handle<Deposit> for Account {
+impl Handler<Deposit> for Account {
     type Reply = i64;
     fn handle(&mut self, Deposit(amount): Deposit, _: &Context<Self>) -> i64 {
         assert_ne!(amount, 13, "bad luck");
@@ -41,7 +41,7 @@ impl Handle<Deposit> for Account {
 pub struct Wait;
 wire!(Wait, "bank.Wait");
 
-impl Handle<Wait> for Account {
+impl Handler<Wait> for Account {
     type Reply = ();
     fn handle(&mut self, _: Wait, _: &Context<Self>) {
         self.gate.wait();
@@ -53,7 +53,7 @@ impl Handle<Wait> for Account {
 pub struct TimeLeft;
 wire!(TimeLeft, "bank.TimeLeft");
 
-impl Handle<TimeLeft> for Account {
+impl Handler<TimeLeft> for Account {
     type Reply = Option<u128>;
     fn handle(&mut self, _: TimeLeft, context: &Context<Self>) -> Option<u128> {
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
@@ -66,7 +66,7 @@ impl Handle<TimeLeft> for Account {
 pub struct Sleep(pub Duration);
 wire!(Sleep, "bank.Sleep");
 
-impl Handle<Sleep> for Account {
+impl Handler<Sleep> for Account {
     type Reply = bool;
     fn handle(&mut self, Sleep(time): Sleep, _: &Context<Self>) -> bool {
         pirn::thread::sleep_interruptible(time).is_err()
@@ -78,7 +78,7 @@ impl Handle<Sleep> for Account {
 pub struct Echo(pub String);
 wire!(Echo, "bank.Echo");
 
-impl Handle<Echo> for Account {
+impl Handler<Echo> for Account {
     type Reply = String;
     fn handle(&mut self, Echo(text): Echo, _: &Context<Self>) -> String {
         // The answer is longer than the message: escapes.
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for Dangerous {
     }
 }
 
-impl Handle<Dangerous> for Account {
+impl Handler<Dangerous> for Account {
     type Reply = ();
     fn handle(&mut self, _: Dangerous, _: &Context<Self>) {}
 }
@@ -105,7 +105,7 @@ impl Handle<Dangerous> for Account {
 /// Notes what it is sent.
 pub struct Log(pub Sender<i64>);
 
-impl Handle<Deposit> for Log {
+impl Handler<Deposit> for Log {
     type Reply = ();
     fn handle(&mut self, Deposit(amount): Deposit, _: &Context<Self>) {
         let _ = self.0.send(amount);

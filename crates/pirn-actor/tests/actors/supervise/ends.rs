@@ -1,17 +1,18 @@
 //! Children that end by themselves, or are ended by others.
 
-use super::{Count, Fail, HOUR, Log, Part, fail, get, part, stop, three, told};
+use super::{Count, Fail, HOUR, Log, fail, get, part, stop, three, told};
 use crate::common::{Gate, until, watched};
-use pirn_actor::{AskError, Builder, ChildState, Exit, Overflow, Ref, Supervisor};
+use pirn_actor::supervisor::{ChildState, Supervisor};
+use pirn_actor::{Actor, AskError, Builder, Exit, Overflow, Ref};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-type End = fn(&Ref<Part>);
+type End = fn(&(dyn Actor + 'static));
 
 const ENDS: [(End, Exit); 3] = [
-    (Ref::close, Exit::Closed),
-    (Ref::stop, Exit::Stopped),
-    (Ref::kill, Exit::Killed),
+    (<dyn Actor>::close, Exit::Closed),
+    (<dyn Actor>::stop, Exit::Stopped),
+    (<dyn Actor>::kill, Exit::Killed),
 ];
 
 #[watched]
@@ -19,7 +20,7 @@ fn a_permanent_child_that_is_ended_is_replaced() {
     for (end, exit) in ENDS {
         let (app, events, log) = three(Supervisor::one_for_one());
         let before = get(&app, "b");
-        end(&before);
+        end(&*before);
         assert_eq!(events.next(), format!("b failed: it has ended: {exit}"));
         assert_eq!(events.next(), "b restarted");
         assert_eq!(log.take(), "-b +b");
@@ -51,7 +52,7 @@ fn a_transient_child_is_over_when_it_is_closed_or_stopped_only() {
         let a = get(&app, "a");
         assert!(a.ask(Fail).is_err());
         events.await_restarts(&["a"]);
-        end(&a);
+        end(&*a);
         if exit == Exit::Killed {
             events.await_restarts(&["a"]);
         } else {
@@ -121,7 +122,7 @@ fn a_child_that_is_ended_while_it_waits_for_its_restart_is_replaced() {
         assert!(a.ask(Fail).is_err());
         let waits = a.ask_later(Count).unwrap();
         until(|| app.children()[0].state == ChildState::Restarting);
-        end(&a);
+        end(&*a);
         gate.open();
         assert_eq!(a.join(), *exit);
         assert!(matches!(waits.recv(), Err(AskError::Gone)));
@@ -166,7 +167,8 @@ fn a_child_that_overflows_is_replaced_and_one_that_is_held_does_not_overflow() {
     let ms = Duration::from_millis(20);
     let app = supervisor
         .backoff(ms..ms)
-        .child_with("a", small, || 0)
+        .child("a", || 0)
+        .builder(small)
         .start()
         .unwrap();
     let a: Ref<i32> = app.get("a").unwrap();

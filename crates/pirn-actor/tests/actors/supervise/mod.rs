@@ -11,7 +11,8 @@ mod stuck;
 
 use crate::common::Gate;
 use pirn::thread;
-use pirn_actor::{Context, Handle, Ref, Supervisor, Tree, TreeEvent};
+use pirn_actor::supervisor::{Supervisor, Tree, TreeEvent};
+use pirn_actor::{Context, Handler, Ref};
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -64,7 +65,7 @@ impl Drop for Part {
 /// Counts how often the state was asked.
 struct Count;
 
-impl Handle<Count> for Part {
+impl Handler<Count> for Part {
     type Reply = u32;
     fn handle(&mut self, _: Count, _: &Context<Self>) -> u32 {
         self.count += 1;
@@ -75,7 +76,7 @@ impl Handle<Count> for Part {
 /// Fails.
 struct Fail;
 
-impl Handle<Fail> for Part {
+impl Handler<Fail> for Part {
     type Reply = ();
     fn handle(&mut self, _: Fail, _: &Context<Self>) {
         fail(self.name)
@@ -90,7 +91,7 @@ fn fail(name: &str) {
 /// Opens the first gate, and then waits at the second one: no interrupt is heard.
 struct Wait(Gate, Gate);
 
-impl Handle<Wait> for Part {
+impl Handler<Wait> for Part {
     type Reply = ();
     fn handle(&mut self, Wait(begun, gate): Wait, _: &Context<Self>) {
         begun.open();
@@ -101,7 +102,7 @@ impl Handle<Wait> for Part {
 /// Opens the gate, and sleeps until it is interrupted.
 struct Sleep(Gate);
 
-impl Handle<Sleep> for Part {
+impl Handler<Sleep> for Part {
     type Reply = bool;
     fn handle(&mut self, Sleep(begun): Sleep, _: &Context<Self>) -> bool {
         begun.open();

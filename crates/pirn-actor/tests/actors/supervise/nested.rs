@@ -2,7 +2,8 @@
 
 use super::{Count, Fail, HOUR, Log, fail, get, part, stop, told};
 use crate::common::{until, watched};
-use pirn_actor::{AskError, ChildState, Exit, StartError, Supervisor};
+use pirn_actor::supervisor::{ChildState, StartError, Supervisor};
+use pirn_actor::{AskError, Exit};
 
 /// a, and under `inner` b and c.
 fn nested(outer: Supervisor, inner: Supervisor, log: &Log) -> Supervisor {

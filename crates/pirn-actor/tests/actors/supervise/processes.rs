@@ -3,7 +3,10 @@
 use super::{HOUR, fail, stop, told};
 use crate::common::{Gate, watched};
 use pirn::thread;
-use pirn_actor::{AskError, Exit, Inbox, Process, RecvError, ReplyTo, Supervisor, Tree, receive};
+use pirn_actor::process::{Inbox, Process, RecvError};
+use pirn_actor::reply::ReplyTo;
+use pirn_actor::supervisor::{Supervisor, Tree};
+use pirn_actor::{AskError, Exit, receive};
 use std::sync::mpsc;
 
 enum Message {

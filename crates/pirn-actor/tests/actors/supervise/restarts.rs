@@ -2,7 +2,8 @@
 
 use super::{Count, Fail, HOUR, Log, Sleep, fail, get, part, stop, three, told};
 use crate::common::{Gate, until, watched};
-use pirn_actor::{AskError, Builder, ChildState, Exit, Ref, Supervisor, Tree};
+use pirn_actor::supervisor::{ChildState, Supervisor, Tree};
+use pirn_actor::{AskError, Builder, Exit, Ref};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -290,7 +291,11 @@ fn a_recipe_may_ask_a_child_that_fails_meanwhile() {
 fn the_restarts_of_the_builder_come_first() {
     let own = Builder::new().restarts(pirn_actor::Restarts::at_most(1).within(HOUR));
     let (supervisor, events) = told(Supervisor::one_for_one());
-    let app = supervisor.child_with("a", own, || 0_u32).start().unwrap();
+    let app = supervisor
+        .child("a", || 0_u32)
+        .builder(own)
+        .start()
+        .unwrap();
     let a: Ref<u32> = app.get("a").unwrap();
     assert!(a.run(|_| fail("first")).is_err());
     assert_eq!(a.run(|n| *n), Ok(0));

@@ -2,7 +2,9 @@
 
 use super::{Count, Fail, Part, get, part, stop, told};
 use crate::common::watched;
-use pirn_actor::{Address, Inbox, NoChild, Process, Ref, Supervisor};
+use pirn_actor::process::{Inbox, Process};
+use pirn_actor::supervisor::{NoChild, Supervisor};
+use pirn_actor::{Address, Ref};
 use std::sync::mpsc::channel;
 
 fn unknown<T>(found: Result<T, NoChild>) -> bool {
@@ -42,7 +44,7 @@ fn a_recipe_finds_the_children_before_it_at_the_start_and_at_each_restart() {
 #[watched]
 fn siblings_are_actors_processes_functions_and_children_of_supervisors() {
     let (log, (tell, found)) = (super::Log::default(), channel());
-    let echo = |inbox: &mut Inbox<pirn_actor::ReplyTo<u32>>| {
+    let echo = |inbox: &mut Inbox<pirn_actor::reply::ReplyTo<u32>>| {
         while let Ok(reply) = inbox.recv() {
             reply.send(3);
         }

@@ -3,9 +3,9 @@
 use super::{HOUR, Log, Sleep, get, keep_busy, part, stop, three, three_with, told};
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::{
-    self as actor, AskError, ChildState, Exit, Inbox, NoChild, Ref, StartError, Supervisor,
-};
+use pirn_actor::process::Inbox;
+use pirn_actor::supervisor::{ChildState, NoChild, StartError, Supervisor};
+use pirn_actor::{self as actor, AskError, Exit, Ref};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -37,7 +37,11 @@ fn a_child_begins_when_the_one_before_is_ready() {
             second()
         });
     let starting = thread::spawn(move || supervisor.start().unwrap());
-    until(|| actor::snapshot().iter().any(|actor| actor.kind == "Part"));
+    until(|| {
+        actor::snapshot::take()
+            .iter()
+            .any(|actor| actor.kind == "Part")
+    });
     assert_eq!(log.take(), "");
     gate.open();
     let app = starting.join().unwrap();
@@ -129,7 +133,7 @@ fn all_who_watch_a_tree_hear_of_its_end() {
     let (tell, told) = mpsc::channel();
     app.on_exit(move |exit| tell.send(exit.clone()).unwrap());
     let (begun, begins) = mpsc::channel();
-    let watches = actor::process(move |inbox: &mut Inbox<Exit>| {
+    let watches = actor::process::spawn(move |inbox: &mut Inbox<Exit>| {
         inbox.watch(&app, |exit| exit);
         begun.send(app).unwrap();
         inbox.recv()
@@ -240,7 +244,7 @@ fn supervisors_are_in_the_snapshot_as_long_as_they_are_there() {
         .start()
         .unwrap();
     let seen = || {
-        let all = actor::snapshot().into_iter();
+        let all = actor::snapshot::take().into_iter();
         let own = all.filter(|actor| actor.name.ends_with("er-seen"));
         own.map(|actor| format!("{} {}", actor.kind, actor.name))
             .collect::<Vec<_>>()

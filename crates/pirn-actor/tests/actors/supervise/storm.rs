@@ -3,7 +3,8 @@
 use super::fail;
 use crate::common::watched;
 use pirn::thread;
-use pirn_actor::{AskError, Context, Handle, Ref, Supervisor, Tree};
+use pirn_actor::supervisor::{Supervisor, Tree};
+use pirn_actor::{AskError, Context, Handler, Ref};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +37,7 @@ struct Work {
     fails: bool,
 }
 
-impl Handle<Work> for Worker {
+impl Handler<Work> for Worker {
     type Reply = usize;
     fn handle(&mut self, work: Work, _: &Context<Self>) -> usize {
         assert!(!self.is_busy.swap(true, Ordering::SeqCst), "two at once");

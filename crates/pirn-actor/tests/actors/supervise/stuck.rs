@@ -2,7 +2,8 @@
 
 use super::{Count, Fail, HOUR, Part, get, keep_busy, stop, three_with};
 use crate::common::{Gate, until, watched};
-use pirn_actor::{AskError, ChildState, Exit, Supervisor};
+use pirn_actor::supervisor::{ChildState, Supervisor};
+use pirn_actor::{AskError, Exit};
 use std::time::Duration;
 
 const GRACE: Duration = Duration::from_millis(5);

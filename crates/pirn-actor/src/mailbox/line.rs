@@ -1,0 +1,115 @@
+//! Senders that wait for room, in order of arrival, each with its item.
+//!
+//! The runner moves the items of those who come first into the queue, and wakes them: so those who
+//! come later do not overtake them, and the items of one sender stay in order.
+
+use crate::edges::{Over, To, Waits};
+use crate::error::Refusal;
+use crate::time::Limit;
+use core::sync::atomic::{AtomicBool, Ordering};
+use pirn::thread::{self, Thread};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A sender that waits.
+struct Place<T> {
+    item: T,
+    ticket: Ticket,
+}
+
+/// All senders that wait at one mailbox. Guarded by that one's lock.
+pub(crate) struct Line<T>(VecDeque<Place<T>>);
+
+impl<T> Line<T> {
+    pub(crate) const fn new() -> Line<T> {
+        Line(VecDeque::new())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Has the running thread wait, as the last one. It then calls [`Ticket::wait`], without the
+    /// lock, and [`leave`](Line::leave).
+    pub(crate) fn enter(&mut self, item: T) -> Ticket {
+        let ticket = Ticket(Arc::new(Sender {
+            thread: thread::current(),
+            is_decided: AtomicBool::new(false),
+            over: Over::new(),
+        }));
+        self.0.push_back(Place {
+            item,
+            ticket: ticket.clone(),
+        });
+        ticket
+    }
+
+    /// Takes the first sender out, which is woken, and returns its item.
+    pub(crate) fn admit(&mut self) -> Option<T> {
+        let place = self.0.pop_front()?;
+        place.ticket.0.wake();
+        Some(place.item)
+    }
+
+    /// Returns the item of a sender that has not been admitted.
+    pub(crate) fn leave(&mut self, ticket: &Ticket) -> Option<T> {
+        let is_own = |place: &Place<T>| Arc::ptr_eq(&place.ticket.0, &ticket.0);
+        let at = self.0.iter().position(is_own)?;
+        self.0.remove(at).map(|place| place.item)
+    }
+
+    /// Wakes all senders. Each takes its own place out.
+    pub(crate) fn wake_all(&self) {
+        for place in &self.0 {
+            place.ticket.0.wake();
+        }
+    }
+}
+
+/// What a sender has of its place in a line.
+#[derive(Clone)]
+pub(crate) struct Ticket(Arc<Sender>);
+
+/// Wakes a sender.
+struct Sender {
+    thread: Thread,
+    /// Its place is gone, or the mailbox ends.
+    is_decided: AtomicBool,
+    over: Over,
+}
+
+impl Sender {
+    fn wake(&self) {
+        self.over.set();
+        // Release: pairs with the sender's load; what was done with its item comes before.
+        self.is_decided.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+impl Ticket {
+    /// Waits as [`wait`](Ticket::wait) does, and shows meanwhile that the running thread's actor
+    /// waits for `to`.
+    pub(crate) fn wait_for(&self, to: &To, limit: Limit) -> Refusal {
+        match Waits::begin(to, limit, &self.0.over) {
+            Ok(_waits) => self.wait(limit),
+            Err(cycle) => Refusal::Deadlock(cycle),
+        }
+    }
+
+    /// Waits until the sender is admitted, or its line given up. Returns why its item has been
+    /// refused, if it has been: if it is still in the line.
+    pub(crate) fn wait(&self, limit: Limit) -> Refusal {
+        // Acquire: pairs with `wake`.
+        while !self.0.is_decided.load(Ordering::Acquire) {
+            if let Err(late) = limit.park() {
+                return late.into();
+            }
+        }
+        Refusal::Closed
+    }
+}

@@ -1,0 +1,394 @@
+//! What the workers of a pool share: what waits, who is there, who is free.
+//!
+//! ```text
+//!                    +------------------------- has looked, found nothing --+
+//!                    v                                                      |
+//!   hired -> made  free --called: there is something to begin--> called --> at work
+//!             |                                                             ^  |
+//!             +--------- has its state, and looks for the first time -------+  +--> retired, ended
+//! ```
+//!
+//! Workers look by themselves: the one that is ready first takes what is next, and one whose state
+//! is still being made takes nothing. So the pool calls a free worker only where something can be
+//! begun, and more waits than others have been called for. Whatever may let something be begun
+//! calls one: a message that comes, and each look, so that a worker that takes something calls the
+//! next.
+//!
+//! Nothing here waits for time to pass. A pool grows when a message comes, or a worker looks, and
+//! too many wait. It shrinks when a worker looks and finds few.
+//!
+//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse; one
+//! that looks for circles has the lock of all edges, and takes this one. What
+//! takes other locks, or time, is done afterwards, without it: see [`Deferred`].
+
+use super::builder::Sizes;
+use super::ready::{Entry, Ready};
+use super::rules::{Rules, Tag};
+use super::worker::{Given, Worker};
+use crate::actor::{Builder, Item, Options, Recipe};
+use crate::edges::AnyOf;
+use crate::ending::Ending;
+use crate::error::Failure;
+use crate::identity::Identity;
+use crate::life::Load;
+use crate::life::{Actor, Life};
+use crate::mailbox::{Line, Overflow, Phase};
+use crate::poison::locked;
+use crate::snapshot;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// Makes the state of each worker.
+pub(super) type SharedRecipe<S> = Arc<dyn Fn() -> Result<S, Failure> + Send + Sync>;
+
+pub(crate) struct PoolCell<S: Send + 'static> {
+    pub(super) life: Life,
+    pub(super) capacity: usize,
+    pub(super) overflow: Overflow,
+    pub(super) options: Options,
+    pub(super) rules: Rules,
+    sizes: Sizes,
+    /// Makes workers.
+    hiring: Builder,
+    shared: Mutex<Shared<S>>,
+    this: Weak<PoolCell<S>>,
+}
+
+pub(super) struct Shared<S: Send + 'static> {
+    pub(super) ready: Ready<Item<S>>,
+    /// Senders that wait for room.
+    pub(super) line: Line<Entry<Item<S>>>,
+    pub(super) phase: Phase,
+    /// Why the pool has failed.
+    pub(super) failure: Option<Failure>,
+    pub(super) recipe: Option<SharedRecipe<S>>,
+    /// The number of messages that have been begun.
+    begun: u64,
+    /// The number of workers that have been hired.
+    hired: u64,
+    /// Workers that have not ended, by the numbers of their actors.
+    pub(super) workers: HashMap<u64, Arc<Worker<S>>>,
+    /// Those that have nothing to do. The last one to become so is called first: it is warm.
+    pub(super) free: Vec<Arc<Worker<S>>>,
+    /// The number of workers that are there or about to be, without those that have retired.
+    pub(super) staff: usize,
+    /// The number of workers that have not ended, or are about to be there.
+    pub(super) alive: usize,
+    /// The number of those whose state is being made, for the first time or after a failure.
+    pub(super) making: usize,
+    /// The number of workers that have been called and have not looked.
+    pub(super) called: usize,
+    /// The number of workers that are at a message.
+    busy: usize,
+}
+
+/// What is to be done when the lock has been given back.
+#[must_use]
+pub(super) enum Deferred<S: Send + 'static> {
+    Nothing,
+    /// To start the thread of a worker that has been called.
+    Start(Arc<Worker<S>>),
+    /// To make a worker, with this number. It is in the counts.
+    Hire(u64),
+    /// To tell workers that nothing is left.
+    Dismiss(Vec<Arc<Worker<S>>>),
+}
+
+impl<S: Send + 'static> PoolCell<S> {
+    pub(super) fn new(
+        hiring: Builder,
+        (identity, (capacity, overflow), options): (Identity, (usize, Overflow), Options),
+        rules: Rules,
+        sizes: Sizes,
+        recipe: SharedRecipe<S>,
+    ) -> Arc<PoolCell<S>> {
+        Arc::new_cyclic(|this| PoolCell {
+            life: Life::new(identity),
+            capacity: capacity.max(1),
+            overflow,
+            options,
+            shared: Mutex::new(Shared::new(rules.permits(), recipe)),
+            rules,
+            sizes,
+            hiring,
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Hires the first workers.
+    pub(super) fn open(&self) {
+        snapshot::enter(self.identity(), self.this.clone());
+        // All are counted before the first one is there, which may fail at once.
+        let first: Vec<_> = {
+            let mut shared = self.lock();
+            (0..self.sizes.least).map(|_| shared.hire()).collect()
+        };
+        first
+            .into_iter()
+            .for_each(|deferred| self.perform(deferred));
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Shared<S>> {
+        locked(&self.shared)
+    }
+
+    pub(super) fn arc(&self) -> Arc<PoolCell<S>> {
+        self.this.upgrade().expect("who borrows it is in the count")
+    }
+
+    /// Has the message that a worker has handled give back what it holds, and takes the next one.
+    /// A worker that gets none is free, or retires, or ends.
+    pub(super) fn look(
+        &self,
+        worker: &Arc<Worker<S>>,
+        held: Option<Tag>,
+    ) -> Option<Entry<Item<S>>> {
+        let mut shared = self.lock();
+        shared.seen(worker, &self.life.ending);
+        shared.give_back(held);
+        if shared.phase > Phase::Closing {
+            return None;
+        }
+        let mut leaving = self.retire(&mut shared, worker);
+        let entry = match leaving.last() {
+            Some(last) if Arc::ptr_eq(last, worker) => None,
+            _ => shared.ready.pop(),
+        };
+        if entry.is_some() {
+            shared.begun += 1;
+            shared.busy += 1;
+            worker.begins();
+            self.admit(&mut shared);
+        } else if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
+            leaving.push(Arc::clone(worker));
+        } else if leaving.last().is_none_or(|last| !Arc::ptr_eq(last, worker)) {
+            shared.free.push(Arc::clone(worker));
+        }
+        let deferred = self.staff(&mut shared);
+        drop(shared);
+        self.perform(deferred);
+        self.perform(Deferred::Dismiss(leaving));
+        entry
+    }
+
+    /// A worker's work loop has been broken off. It gets another one, unless it is ending.
+    pub(super) fn pause(&self, worker: &Arc<Worker<S>>, held: Option<Tag>) {
+        let mut shared = self.lock();
+        shared.give_back(held);
+        if std::thread::panicking() {
+            worker.is_made.set();
+            shared.making += 1;
+        }
+        let _ = worker.give_work(self.arc());
+        let deferred = self.staff(&mut shared);
+        drop(shared);
+        self.perform(deferred);
+    }
+
+    /// Takes workers out that are too many, since few messages wait: free ones, and in the end the
+    /// one that looks. Only those that are ready count: others may take long.
+    fn retire(&self, shared: &mut Shared<S>, looks: &Arc<Worker<S>>) -> Vec<Arc<Worker<S>>> {
+        let mut retired = Vec::new();
+        if shared.phase != Phase::Open || shared.demand() > self.sizes.shrink_at {
+            return retired;
+        }
+        while shared.staff - shared.making > self.sizes.least {
+            let free = shared.free.pop();
+            let is_last = free.is_none();
+            let worker = free.unwrap_or_else(|| Arc::clone(looks));
+            worker.is_retired.set();
+            shared.staff -= 1;
+            retired.push(worker);
+            if is_last {
+                break;
+            }
+        }
+        retired
+    }
+
+    /// Lets those in who wait for room, as many as there is room for.
+    pub(super) fn admit(&self, shared: &mut Shared<S>) {
+        while shared.phase == Phase::Open && shared.ready.waiting() < self.capacity {
+            let Some(entry) = shared.line.admit() else {
+                break;
+            };
+            shared.ready.push(entry, false);
+        }
+    }
+
+    /// Finds a worker for what can be begun, if there is something. If the pool is closed and
+    /// nothing is left, finds those that are not needed any more.
+    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Deferred<S> {
+        if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
+            return Deferred::Dismiss(core::mem::take(&mut shared.free));
+        }
+        if shared.phase > Phase::Closing
+            || shared.ready.waiting() <= shared.called
+            || !shared.ready.can_begin()
+        {
+            return Deferred::Nothing;
+        }
+        while let Some(worker) = shared.free.pop() {
+            let given = worker.give_work(self.arc());
+            // One that is at a message to itself comes when it is done. Another worker is called.
+            if matches!(given, Given::ToIdle | Given::ToRunning) {
+                worker.is_called.set();
+                shared.called += 1;
+            }
+            match given {
+                Given::ToIdle => return Deferred::Start(worker),
+                Given::ToRunning => return Deferred::Nothing,
+                Given::ToBusy | Given::Refused => {}
+            }
+        }
+        // Of those that are on their way, each is expected to take a share.
+        let enough = self.sizes.grow_at.min(self.capacity);
+        let is_short = shared.demand() >= enough.saturating_mul(shared.making + 1);
+        if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
+            return shared.hire();
+        }
+        Deferred::Nothing
+    }
+
+    pub(super) fn perform(&self, deferred: Deferred<S>) {
+        match deferred {
+            Deferred::Nothing => {}
+            Deferred::Start(worker) => worker.start(),
+            Deferred::Hire(number) => self.hire(number),
+            Deferred::Dismiss(workers) => {
+                workers.iter().for_each(|worker| worker.end(Phase::Closing))
+            }
+        }
+    }
+
+    /// Makes a worker.
+    fn hire(&self, number: u64) {
+        let name = format!("{}/{number}", self.identity().name());
+        let recipe = self.lock().recipe.clone();
+        let recipe = recipe.expect("the pool ends after this worker, which is in the counts");
+        let builder = self.hiring.clone().name(name);
+        let actor = builder.prepare(Recipe::new(move || recipe(), None));
+        let identity = actor.identity().clone();
+        let worker = Worker::new(actor);
+        let seen = Arc::downgrade(&worker);
+        snapshot::enter(&identity, seen);
+        let (pool, number) = (self.arc(), identity.number());
+        let on_exit = move |exit: &_| pool.ended(number, exit);
+        worker.actor().on_exit(on_exit);
+        let mut shared = self.lock();
+        let phase = shared.phase;
+        shared.workers.insert(number, Arc::clone(&worker));
+        let given = worker.give_work(self.arc());
+        drop(shared);
+        debug_assert_eq!(given, Given::ToIdle, "nobody knows the worker yet");
+        if phase > Phase::Closing {
+            worker.end(phase);
+        }
+        worker.start();
+    }
+
+    /// Returns the number of workers, and of those that are at a message.
+    pub(super) fn workers(&self) -> (usize, usize) {
+        let shared = self.lock();
+        (shared.staff, shared.busy)
+    }
+
+    /// Returns the number of workers that the pool has at least.
+    pub(super) fn least(&self) -> usize {
+        self.sizes.least
+    }
+}
+
+impl<S: Send + 'static> Shared<S> {
+    fn new(permits: usize, recipe: SharedRecipe<S>) -> Shared<S> {
+        Shared {
+            ready: Ready::new(permits),
+            line: Line::new(),
+            phase: Phase::Open,
+            failure: None,
+            recipe: Some(recipe),
+            begun: 0,
+            hired: 0,
+            workers: HashMap::new(),
+            free: Vec::new(),
+            staff: 0,
+            alive: 0,
+            making: 0,
+            called: 0,
+            busy: 0,
+        }
+    }
+
+    /// Counts a worker that is to be made.
+    pub(super) fn hire(&mut self) -> Deferred<S> {
+        self.hired += 1;
+        self.staff += 1;
+        self.alive += 1;
+        self.making += 1;
+        Deferred::Hire(self.hired)
+    }
+
+    /// A worker has come to look.
+    fn seen(&mut self, worker: &Worker<S>, ending: &Ending) {
+        self.called -= usize::from(worker.is_called.take());
+        self.making -= usize::from(worker.is_made.take());
+        if worker.is_new.take() {
+            ending.built();
+        }
+    }
+
+    /// A message is over.
+    fn give_back(&mut self, held: Option<Tag>) {
+        if let Some(tag) = held {
+            self.busy -= 1;
+            self.ready.give_back(tag);
+        }
+    }
+
+    /// The number of messages that wait, in the hands of their senders too.
+    fn demand(&self) -> usize {
+        self.ready.waiting() + self.line.len()
+    }
+}
+
+impl<S: Send + 'static> AnyOf for PoolCell<S> {
+    /// Not where another worker may be hired, or is about to be there. One that has retired takes
+    /// nothing any more.
+    fn all(&self) -> Option<Vec<u64>> {
+        let shared = self.lock();
+        let may_grow = shared.phase == Phase::Open && shared.staff < self.sizes.most;
+        let workers = shared.workers.iter();
+        let all: Vec<u64> = workers
+            .filter(|(_, worker)| !worker.is_retired.is_set())
+            .map(|(number, _)| *number)
+            .collect();
+        (!may_grow && all.len() == shared.staff).then_some(all)
+    }
+}
+
+impl<S: Send + 'static> Actor for PoolCell<S> {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn this(&self) -> Arc<dyn Actor> {
+        self.arc()
+    }
+
+    fn end(&self, phase: Phase) {
+        self.end_with(phase, None);
+    }
+
+    fn kind(&self) -> &'static str {
+        "pool"
+    }
+
+    fn load(&self) -> Load {
+        let shared = self.lock();
+        Load {
+            begun: shared.begun,
+            waiting: shared.ready.waiting(),
+            senders: shared.line.len(),
+        }
+    }
+}

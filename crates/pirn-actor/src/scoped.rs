@@ -1,0 +1,299 @@
+//! Actors that borrow: all of them end before the scope does.
+//!
+//! ```text
+//!   scope(|s| {                 actors of the scope: in the order in which they were made
+//!       let a = s.spawn(…);         a
+//!       let b = s.spawn(… a …);     a, b        b may send to a
+//!   })                              the block returns: b is closed, and has ended; then a
+//! ```
+
+use crate::actor::{ActorCell, Asked, Body, Context, Handler, Recipe, Told};
+use crate::error::{AskError, SendError};
+use crate::identity::{Identity, current_limit};
+use crate::life::Actor;
+use crate::mailbox::{Overflow, Patience, Phase};
+use crate::monitor::Monitor;
+use crate::poison::locked;
+use crate::reply;
+use crate::snapshot;
+use crate::time::Limit;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::time::Duration;
+use pirn::thread::Panic;
+use std::sync::{Arc, Mutex, Weak};
+
+/// Calls `f` with a scope in which actors can be made that borrow: their states, and the messages
+/// that they are sent.
+///
+/// When `f` has returned, the actors are closed one after the other, the one made last first, and
+/// have handled all of their messages before the next is closed. Only then does this function
+/// return. If `f` panics, or the running thread is interrupted meanwhile, they are killed instead.
+///
+/// # Panics
+/// If `f` panics, after the end of all actors.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use std::collections::HashMap;
+///
+/// let text = "to be or not to be".to_string();
+/// let mut totals = HashMap::new();
+/// actor::scope(|s| {
+///     let count = s.with(&mut totals, |totals, word: &str| *totals.entry(word).or_insert(0) += 1);
+///     text.split(' ').try_for_each(|word| count.send(word))
+/// })
+/// .unwrap();
+/// assert_eq!(totals["be"], 2); // ours again
+/// ```
+pub fn scope<'env, F, R>(f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let scope = Scope {
+        actors: ManuallyDrop::new(Mutex::new(Actors::default())),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let result = Panic::catch(|| f(&scope));
+    scope.end(result.is_err());
+    result.unwrap_or_else(|panic| panic.resume())
+}
+
+/// The scope of [`scope()`].
+pub struct Scope<'scope, 'env: 'scope> {
+    /// Not dropped: a scope may be borrowed for as long as its actors may borrow, to the end. It is
+    /// empty then.
+    actors: ManuallyDrop<Mutex<Actors<'scope>>>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// The actors of a scope, in the order in which they were made.
+#[derive(Default)]
+struct Actors<'scope> {
+    all: Vec<Arc<dyn Actor + 'scope>>,
+    /// The number at which those that have ended are taken out.
+    many: usize,
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Makes an actor with this state. It has no thread until it gets a message.
+    pub fn spawn<S: Send + 'scope>(&'scope self, state: S) -> ScopedRef<'scope, S> {
+        let body = Body {
+            state: Some(state),
+            recipe: Recipe::NONE,
+        };
+        let bounds = (crate::actor::CAPACITY, Overflow::Wait);
+        let (identity, options) = (Identity::new(None), None);
+        // SAFETY: what the actor borrows is borrowed for its scope, which waits for the actor's end
+        // (`Scope::end`).
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
+        locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
+        enter(&cell);
+        ScopedRef {
+            cell,
+            scope: PhantomData,
+        }
+    }
+
+    /// Makes an actor that calls `f` for each message, with this state.
+    pub fn with<T, M, R, F>(
+        &'scope self,
+        state: &'env mut T,
+        f: F,
+    ) -> ScopedRef<'scope, With<'env, T, F>>
+    where
+        T: Send,
+        M: Send + 'scope,
+        R: Send,
+        F: FnMut(&mut T, M) -> R + Send + 'scope,
+    {
+        self.spawn(With { state, f })
+    }
+
+    /// Ends all actors.
+    fn end(&self, mut kill: bool) {
+        // Actors may make others until they have ended.
+        loop {
+            let last = {
+                let mut actors = locked(&self.actors);
+                if kill {
+                    actors
+                        .all
+                        .iter()
+                        .for_each(|actor| actor.end(Phase::Killing));
+                }
+                let last = actors.all.pop();
+                if last.is_none() {
+                    actors.all = Vec::new();
+                }
+                last
+            };
+            let Some(actor) = last else { return };
+            actor.end(Phase::Closing);
+            if !kill && Monitor::until_the_end(&actor.life().ending).recv().is_err() {
+                kill = true;
+                actor.end(Phase::Killing);
+            }
+            actor.join();
+        }
+    }
+}
+
+impl<'scope> Actors<'scope> {
+    fn add(&mut self, actor: Arc<dyn Actor + 'scope>) {
+        if self.all.len() >= self.many.max(64) {
+            self.all.retain(|actor| actor.exit().is_none());
+            self.many = self.all.len() * 2;
+        }
+        self.all.push(actor);
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("actors", &locked(&self.actors).all.len())
+            .finish()
+    }
+}
+
+/// Has snapshots see an actor.
+fn enter<S: Send>(cell: &Arc<ActorCell<S>>) {
+    let seen: Weak<dyn Actor + '_> = Arc::downgrade(cell) as Weak<_>;
+    // SAFETY: the actor is taken out before its end is published, and a snapshot holds it only
+    // under the lock of the table that it is taken out of. The scope waits for that end.
+    let seen: Weak<dyn Actor + 'static> = unsafe { core::mem::transmute(seen) };
+    snapshot::enter(cell.identity(), seen);
+}
+
+/// The state of an actor that [`Scope::with`] has made.
+pub struct With<'a, T, F> {
+    state: &'a mut T,
+    f: F,
+}
+
+impl<T, F, M, R> Handler<M> for With<'_, T, F>
+where
+    F: FnMut(&mut T, M) -> R,
+    R: Send,
+{
+    type Reply = R;
+
+    fn handle(&mut self, message: M, _: &Context<Self>) -> R {
+        (self.f)(self.state, message)
+    }
+}
+
+impl<T, F> fmt::Debug for With<'_, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("With")
+    }
+}
+
+/// A reference to an actor of a scope.
+pub struct ScopedRef<'scope, S: Send + 'scope> {
+    cell: Arc<ActorCell<S>>,
+    /// Messages may borrow for this long, and no longer: invariant.
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
+    /// Sends a message. If the mailbox is full, waits for room.
+    ///
+    /// # Errors
+    /// The message comes back: the actor has ended, or there was no room.
+    pub fn send<M: Send + 'scope>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        S: Handler<M>,
+    {
+        let patience = Patience::Until(current_limit());
+        // SAFETY: what the message borrows outlives the scope, which outlives the actor.
+        unsafe { self.cell.put_borrowing(Told(message), patience) }.map_err(
+            |(refusal, Told(message))| {
+                SendError::new(message, self.cell.identity().name(), refusal)
+            },
+        )
+    }
+
+    /// Sends a message, and waits for the answer.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn ask<M: Send + 'scope>(&self, message: M) -> Result<S::Reply, AskError>
+    where
+        S: Handler<M, Reply: 'scope>,
+    {
+        self.ask_within(message, current_limit())
+    }
+
+    /// Sends a message, and waits for the answer for as long as `timeout`.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn ask_timeout<M: Send + 'scope>(
+        &self,
+        message: M,
+        timeout: Duration,
+    ) -> Result<S::Reply, AskError>
+    where
+        S: Handler<M, Reply: 'scope>,
+    {
+        self.ask_within(message, Limit::after(timeout).min(current_limit()))
+    }
+
+    fn ask_within<M: Send + 'scope>(&self, message: M, limit: Limit) -> Result<S::Reply, AskError>
+    where
+        S: Handler<M, Reply: 'scope>,
+    {
+        let (to, reply) = reply::pair(self.cell.to());
+        let asked = Asked {
+            message,
+            reply: to,
+            limit,
+        };
+        // SAFETY: what request and answer borrow outlives the scope, which outlives the actor.
+        match unsafe { self.cell.put_borrowing(asked, Patience::Until(limit)) } {
+            Ok(()) => reply.recv_within(limit),
+            Err((refusal, asked)) => {
+                asked.withdraw();
+                Err(refusal.into())
+            }
+        }
+    }
+}
+
+impl<'scope, S: Send + 'scope> Deref for ScopedRef<'scope, S> {
+    type Target = dyn Actor + 'scope;
+    fn deref(&self) -> &Self::Target {
+        &*self.cell
+    }
+}
+
+impl<'scope, S: Send + 'scope> Clone for ScopedRef<'scope, S> {
+    fn clone(&self) -> ScopedRef<'scope, S> {
+        self.cell.retain();
+        ScopedRef {
+            cell: Arc::clone(&self.cell),
+            scope: PhantomData,
+        }
+    }
+}
+
+impl<'scope, S: Send + 'scope> Drop for ScopedRef<'scope, S> {
+    fn drop(&mut self) {
+        self.cell.release();
+    }
+}
+
+impl<'scope, S: Send + 'scope> fmt::Debug for ScopedRef<'scope, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScopedRef")
+            .field(self.cell.identity())
+            .finish()
+    }
+}

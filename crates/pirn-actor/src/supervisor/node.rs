@@ -1,0 +1,260 @@
+//! What a supervisor can do to a child, whatever the child is: an actor or a process ([`Leaf`]), or
+//! another supervisor ([`Branch`]).
+
+use super::events::{Event, Reporter};
+use super::run::{Parent, Runner};
+use super::table::Table;
+use crate::actor::{Address, Builder, Change, Function, Hooks, Overseer, Recipe, Ref};
+use crate::error::Failure;
+use crate::life::Actor;
+use crate::mailbox::Phase;
+use crate::poison::locked;
+use crate::process::{Inbox, Process};
+use core::ops::Deref;
+use pirn::thread::{self, Panic};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+/// A child, as its supervisor sees it. Nothing here waits: what happens comes as an event.
+pub(super) trait Node: Send {
+    /// Makes it, at first and when the one before has ended.
+    fn begin(
+        &mut self,
+        name: &Arc<str>,
+        builder: &Builder,
+        reporter: Reporter,
+    ) -> Result<(), Failure>;
+    /// Has it pause, and drop its state.
+    fn hold(&self);
+    /// Has it begin anew after a pause.
+    fn go_on(&self);
+    /// Has it end in this way.
+    fn end(&self, phase: Phase);
+    /// Returns true if it sees to the time that its own children take.
+    fn is_tree(&self) -> bool {
+        false
+    }
+}
+
+/// The failure of a child that cannot be begun because the one before is not over.
+fn not_over() -> Failure {
+    Failure::new("the one before has not ended")
+}
+
+fn no_thread(error: io::Error) -> Failure {
+    Failure::new(error.to_string())
+}
+
+/// Where a child's reference is, for those who look it up. It keeps the child open.
+pub(super) type Slot<T> = Arc<Mutex<Option<T>>>;
+
+type Start<R> = dyn FnMut(Builder) -> Result<R, Failure> + Send;
+
+/// A child that is an actor: `R` is a [`Ref`] or a [`Process`].
+pub(super) struct Leaf<R> {
+    start: Box<Start<R>>,
+    actor: Slot<R>,
+}
+
+impl<S: Send + 'static> Leaf<Ref<S>> {
+    /// An actor with handlers, whose state this recipe makes.
+    pub(super) fn actor(
+        recipe: impl FnMut() -> Result<S, Failure> + Send + 'static,
+        hooks: Option<Hooks<S>>,
+    ) -> Leaf<Ref<S>> {
+        let recipe = Shelf::new(recipe);
+        let start = move |builder: Builder| {
+            // It comes shelf with the actor's end.
+            let mut make = recipe.lend().ok_or_else(not_over)?;
+            let recipe = Recipe::new(move || (make.get())(), hooks);
+            builder.spawn_recipe(recipe).map_err(no_thread)
+        };
+        Leaf::new(start)
+    }
+}
+
+impl<M: Send + 'static, R: Send + 'static> Leaf<Address<M, R>> {
+    /// An actor that calls a closure, which this recipe makes.
+    pub(super) fn function<F>(mut recipe: impl FnMut() -> F + Send + 'static) -> Leaf<Address<M, R>>
+    where
+        F: FnMut(M) -> R + Send + 'static,
+    {
+        let mut actor = Leaf::actor(move || Ok(Function::new(recipe())), None);
+        Leaf::new(move |builder| Ok((actor.start)(builder)?.address()))
+    }
+}
+
+impl<M: Send + 'static> Leaf<Process<M>> {
+    /// A process: its function runs again, from the beginning, at each restart.
+    pub(super) fn process(
+        function: impl FnMut(&mut Inbox<M>) + Send + 'static,
+    ) -> Leaf<Process<M>> {
+        let function = Shelf::new(function);
+        let start = move |builder: Builder| {
+            let mut function = function.lend().ok_or_else(not_over)?;
+            let overseer = builder.overseer().expect("the caller has set it");
+            let body = move |inbox: &mut Inbox<M>| live(inbox, function.get(), &overseer);
+            builder.process(body).map_err(no_thread)
+        };
+        Leaf::new(start)
+    }
+}
+
+impl<R> Leaf<R> {
+    fn new(start: impl FnMut(Builder) -> Result<R, Failure> + Send + 'static) -> Leaf<R> {
+        Leaf {
+            start: Box::new(start),
+            actor: Slot::default(),
+        }
+    }
+
+    pub(super) fn slot(&self) -> Slot<R> {
+        Arc::clone(&self.actor)
+    }
+}
+
+impl<R: Clone> Leaf<R> {
+    fn with(&self, f: impl FnOnce(&R)) {
+        // Not with the lock: a thread may be started.
+        let actor = locked(&self.actor).clone();
+        if let Some(actor) = actor {
+            f(&actor);
+        }
+    }
+}
+
+impl<R: Deref<Target = dyn Actor> + Clone + Send> Node for Leaf<R> {
+    fn begin(
+        &mut self,
+        name: &Arc<str>,
+        builder: &Builder,
+        reporter: Reporter,
+    ) -> Result<(), Failure> {
+        let builder = builder.clone().name(Arc::clone(name));
+        let actor = (self.start)(builder.supervisor(reporter.overseer()))?;
+        actor.on_exit(move |exit| reporter.ended(exit.clone()));
+        let before = locked(&self.actor).replace(actor);
+        drop(before);
+        Ok(())
+    }
+
+    fn hold(&self) {
+        self.with(|actor| actor.hold());
+    }
+
+    fn go_on(&self) {
+        self.with(|actor| actor.go_on());
+    }
+
+    fn end(&self, phase: Phase) {
+        self.with(|actor| actor.end(phase));
+    }
+}
+
+/// The life of a process: the function, again and again, with pauses between.
+fn live<M>(inbox: &mut Inbox<M>, function: &mut impl FnMut(&mut Inbox<M>), overseer: &Overseer) {
+    loop {
+        (overseer.tell)(Change::Ready);
+        let outcome = Panic::catch(|| function(inbox));
+        let pauses = outcome.is_err() && overseer.holds || inbox.is_to_pause();
+        if !pauses || !inbox.pause() {
+            return outcome.unwrap_or_else(|panic| panic.resume());
+        }
+        let failure = outcome.err().map(|panic| Failure::from(&panic));
+        (overseer.tell)(Change::Held(failure));
+        if !inbox.wait_for_release() {
+            return;
+        }
+    }
+}
+
+/// A child that is a supervisor.
+///
+/// When it has failed more often than it may, its children pause, in reverse order, and the
+/// supervisor above is told of a failure. If that has it begin anew, its children do, in order: so
+/// references to them stay good through that, too.
+pub(super) struct Branch {
+    runner: Shelf<Runner>,
+    table: Arc<Table>,
+}
+
+impl Branch {
+    pub(super) fn new(runner: Runner) -> Branch {
+        Branch {
+            table: runner.table(),
+            runner: Shelf::new(runner),
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        // Its other end is in the runner, which is here or at work.
+        let _ = self.table.events.send(event);
+    }
+}
+
+impl Node for Branch {
+    fn begin(&mut self, name: &Arc<str>, _: &Builder, reporter: Reporter) -> Result<(), Failure> {
+        let mut loan = self.runner.lend().ok_or_else(not_over)?;
+        loan.get().reset();
+        loan.get().set_parent(Parent::Supervisor(reporter.clone()));
+        let body = move || {
+            let exit = loan.get().run();
+            drop(loan); // shelf: it may be begun again
+            reporter.ended(exit);
+        };
+        let thread = thread::Builder::new().name(name.to_string());
+        thread.spawn(body).map(drop).map_err(no_thread)
+    }
+
+    fn hold(&self) {
+        self.tell(Event::Hold);
+    }
+
+    fn go_on(&self) {
+        self.tell(Event::GoOn);
+    }
+
+    fn end(&self, _: Phase) {
+        self.tell(Event::Stop);
+    }
+
+    fn is_tree(&self) -> bool {
+        true
+    }
+}
+
+/// The status of a recipe while no actor has it.
+struct Shelf<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Shelf<T> {
+    fn new(it: T) -> Shelf<T> {
+        Shelf(Arc::new(Mutex::new(Some(it))))
+    }
+
+    /// Lends it, unless an actor has it.
+    fn lend(&self) -> Option<Loan<T>> {
+        let it = locked(&self.0).take()?;
+        Some(Loan {
+            it: Some(it),
+            shelf: Arc::clone(&self.0),
+        })
+    }
+}
+
+/// Something that comes shelf when this is dropped.
+struct Loan<T> {
+    it: Option<T>,
+    shelf: Arc<Mutex<Option<T>>>,
+}
+
+impl<T> Loan<T> {
+    fn get(&mut self) -> &mut T {
+        self.it.as_mut().expect("it is given back with this")
+    }
+}
+
+impl<T> Drop for Loan<T> {
+    fn drop(&mut self) {
+        *locked(&self.shelf) = self.it.take();
+    }
+}

@@ -1,0 +1,344 @@
+//! The thread of a supervisor: it handles events one after the other, and then does what follows
+//! from the stages of its children. It waits for events only, never for a child.
+//!
+//! ```text
+//!   event ---> handle: moves children (one that failed: down; those that restart with it: to stop)
+//!                |
+//!                v
+//!              step: as long as there is one, takes the next child down, or brings it up
+//!                |
+//!                v
+//!              waits: for an event, the end of a backoff, the grace of a child that is stopping
+//! ```
+//!
+//! Rejected: one restart at a time, with waits in it, as in OTP. A child whose recipe takes long
+//! then keeps all others from being restarted, and one that fails while another one comes up and
+//! asks it would be waited for by both.
+
+mod events;
+mod stop;
+
+use super::error::StartError;
+use super::events::{Event, Hook, Reporter, TreeEvent};
+use super::node::Node;
+use super::plan::{self, Stage, Status, Strategy};
+use super::table::{ChildState, Table};
+use crate::actor::{Builder, Change, Restarts};
+use crate::error::{Exit, Failure, discard};
+use crate::life::Actor;
+use crate::snapshot;
+use core::time::Duration;
+use pirn::thread::Panic;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Instant;
+
+/// What a supervisor was told when it was made.
+pub(super) struct Rules {
+    pub(super) strategy: Strategy,
+    pub(super) restarts: Restarts,
+    /// What is wrong when there are more.
+    pub(super) too_many: String,
+    pub(super) grace: Duration,
+    pub(super) hook: Option<Hook>,
+}
+
+/// What a supervisor wants of its children.
+enum Goal {
+    Up,
+    /// They pause; then the supervisor above is told, and of the failure if there was one.
+    Hold(Option<Failure>),
+    /// They pause until that says otherwise.
+    Held,
+    End(Exit),
+}
+
+/// Who hears of the supervisor as a whole.
+pub(super) enum Parent {
+    /// The thread that starts the tree, until it is ready.
+    Starter(Option<Sender<Result<(), StartError>>>),
+    /// The supervisor above.
+    Supervisor(Reporter),
+}
+
+pub(super) struct Runner {
+    table: Arc<Table>,
+    rules: Rules,
+    children: Vec<Child>,
+    /// Where the children are.
+    statuses: Vec<Status>,
+    /// When something was restarted, as far as it counts.
+    restarted: VecDeque<Instant>,
+    goal: Goal,
+    /// The children come up in order, whatever the strategy.
+    is_starting: bool,
+    /// The child that kept the tree from starting.
+    not_started: Option<(Arc<str>, Failure)>,
+    parent: Parent,
+    events: Receiver<Event>,
+}
+
+impl Runner {
+    pub(super) fn new(
+        table: Arc<Table>,
+        rules: Rules,
+        children: Vec<Child>,
+        events: Receiver<Event>,
+    ) -> Runner {
+        Runner {
+            table,
+            rules,
+            statuses: vec![Status::NEW; children.len()],
+            children,
+            restarted: VecDeque::new(),
+            goal: Goal::Up,
+            is_starting: true,
+            not_started: None,
+            parent: Parent::Starter(None),
+            events,
+        }
+    }
+
+    pub(super) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table)
+    }
+
+    pub(super) fn set_parent(&mut self, parent: Parent) {
+        if let Parent::Supervisor(reporter) = &parent {
+            // Who hears of the tree hears of its branches.
+            self.rules.hook = self.rules.hook.take().or_else(|| reporter.hook.clone());
+        }
+        self.parent = parent;
+    }
+
+    /// Runs the tree until it has ended.
+    pub(super) fn run(&mut self) -> Exit {
+        let seen = Arc::downgrade(&self.table);
+        snapshot::enter(self.table.identity(), seen);
+        let exit = Panic::catch(|| self.keep());
+        snapshot::forget(self.table.identity());
+        exit.unwrap_or_else(|panic| Exit::Failed(Failure::from(&panic)))
+    }
+
+    fn keep(&mut self) -> Exit {
+        loop {
+            if let Some(exit) = self.step() {
+                return exit;
+            }
+            if let Some(event) = self.next_event() {
+                self.handle(event);
+            }
+            self.give_up_late();
+        }
+    }
+
+    /// Tells the starter that the tree has ended before it was ready. Drops what is the program's.
+    pub(super) fn finish(mut self) {
+        let sender = match &mut self.parent {
+            Parent::Starter(sender) => sender.take(),
+            Parent::Supervisor(_) => None,
+        };
+        let not_started = self.not_started.take();
+        self.children.into_iter().for_each(discard);
+        if let (Some(sender), Some((child, failure))) = (sender, not_started) {
+            let _ = sender.send(Err(StartError::Failed { child, failure }));
+        }
+    }
+
+    /// Begins again, with all children: those that have ended, and those that never began.
+    pub(super) fn reset(&mut self) {
+        // What has come since the last end: ends of children, and perhaps a second stop.
+        while let Ok(event) = self.events.try_recv() {
+            self.handle(event);
+        }
+        for i in 0..self.children.len() {
+            if self.statuses[i].stage != Stage::Abandoned {
+                self.children[i].is_new = true;
+                self.put(i, Stage::Down);
+            }
+        }
+        self.restarted.clear();
+        self.not_started = None;
+        self.goal = Goal::Up;
+        self.is_starting = true;
+    }
+
+    fn next_event(&self) -> Option<Event> {
+        let now = Instant::now();
+        let falls = self.children.iter().filter_map(|child| child.until);
+        let wait = falls.chain(plan::next_due(&self.statuses, now)).min();
+        let event = match wait {
+            None => self
+                .events
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => self.events.recv_timeout(at.saturating_duration_since(now)),
+        };
+        event.ok()
+    }
+
+    /// Does what is to be done now. Returns the exit if the tree has ended.
+    fn step(&mut self) -> Option<Exit> {
+        loop {
+            let together = self.is_starting
+                || self.rules.strategy != Strategy::OneForOne
+                || !matches!(self.goal, Goal::Up);
+            if let Some(i) = plan::next_down(&self.statuses, together) {
+                self.take_down(i);
+                continue;
+            }
+            match &mut self.goal {
+                Goal::Up => match plan::next_up(&self.statuses, together, Instant::now()) {
+                    Some(i) => self.bring_up(i),
+                    None => {
+                        self.note_start();
+                        return None;
+                    }
+                },
+                Goal::Hold(failure) => {
+                    if self
+                        .statuses
+                        .iter()
+                        .any(|status| status.stage == Stage::Stopping)
+                    {
+                        return None;
+                    }
+                    let held = Change::Held(failure.take());
+                    self.goal = Goal::Held;
+                    self.tell_parent(held);
+                }
+                Goal::Held => return None,
+                Goal::End(exit) => {
+                    let is_over =
+                        |status: &Status| matches!(status.stage, Stage::Ended | Stage::Abandoned);
+                    return self.statuses.iter().all(is_over).then(|| exit.clone());
+                }
+            }
+        }
+    }
+
+    /// Begins a child, or has it begin anew.
+    fn bring_up(&mut self, i: usize) {
+        self.put(i, Stage::Starting);
+        let reporter = Reporter {
+            child: i,
+            holds: self.children[i].kind != Kind::Temporary,
+            events: self.table.events.clone(),
+            path: self.path(i),
+            hook: self.rules.hook.clone(),
+        };
+        let child = &mut self.children[i];
+        if core::mem::replace(&mut child.is_begun, true) {
+            child.node.go_on();
+        } else if let Err(failure) = child.node.begin(&child.name, &child.builder, reporter) {
+            self.handle(Event::Ended(i, Exit::Failed(failure)));
+        }
+    }
+
+    /// Notes that all children are ready, if they are.
+    fn note_start(&mut self) {
+        if self.is_starting && self.statuses.iter().all(|status| status.stage.is_settled()) {
+            self.is_starting = false;
+            self.tell_parent(Change::Ready);
+        }
+    }
+
+    fn tell_parent(&mut self, change: Change) {
+        match &mut self.parent {
+            Parent::Starter(sender) => {
+                if let Some(sender) = sender.take() {
+                    let _ = sender.send(Ok(()));
+                }
+            }
+            Parent::Supervisor(reporter) => reporter.changed(change),
+        }
+    }
+
+    /// Puts a child somewhere, for people as well.
+    fn put(&mut self, i: usize, stage: Stage) {
+        let status = &mut self.statuses[i];
+        status.stage = stage;
+        if !matches!(stage, Stage::Down | Stage::ToStop | Stage::Stopping) {
+            status.due = None;
+        }
+        self.children[i].until = None;
+        let state = ChildState::of(stage, self.children[i].is_new, self.ends(i));
+        self.table.entries[i].set(state);
+    }
+
+    /// Returns true if a child that goes down ends.
+    fn ends(&self, i: usize) -> bool {
+        matches!(self.goal, Goal::End(_)) || self.children[i].kind == Kind::Temporary
+    }
+
+    /// Returns a child's name, after those of the supervisors that it is under.
+    fn path(&self, i: usize) -> Arc<str> {
+        let name = &self.children[i].name;
+        match &self.parent {
+            Parent::Starter(_) => Arc::clone(name),
+            Parent::Supervisor(reporter) => format!("{}/{name}", reporter.path).into(),
+        }
+    }
+
+    /// Tells the program what has happened to a child.
+    fn report(&self, i: usize, event: impl FnOnce(Arc<str>) -> TreeEvent) {
+        if let Some(hook) = &self.rules.hook {
+            let event = event(self.path(i));
+            // Its panic has been reported by the panic hook, and is nothing to the tree.
+            let _ = Panic::catch(|| hook(&event));
+        }
+    }
+}
+
+/// Whether a child that has ended is begun anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Permanent,
+    Transient,
+    Temporary,
+}
+
+impl Kind {
+    pub(super) fn restarts_after(self, exit: &Exit) -> bool {
+        match self {
+            Kind::Permanent => true,
+            Kind::Transient => !matches!(exit, Exit::Closed | Exit::Stopped),
+            Kind::Temporary => false,
+        }
+    }
+}
+
+/// A child, for its supervisor's thread.
+pub(super) struct Child {
+    pub(super) name: Arc<str>,
+    pub(super) kind: Kind,
+    pub(super) node: Box<dyn Node>,
+    /// Makes its actor.
+    pub(super) builder: Builder,
+    /// The time that it has to go down, if that is another one than the supervisor's.
+    pub(super) grace: Option<Duration>,
+    /// There is an actor: it was begun, and has not ended.
+    pub(super) is_begun: bool,
+    /// It has never been ready.
+    pub(super) is_new: bool,
+    /// When it falls: how long it may take, and whether it has been killed.
+    pub(super) until: Option<Instant>,
+    pub(super) is_killed: bool,
+}
+
+impl Child {
+    pub(super) fn new(name: Arc<str>, node: Box<dyn Node>) -> Child {
+        Child {
+            name,
+            kind: Kind::Permanent,
+            node,
+            builder: Builder::new(),
+            grace: None,
+            is_begun: false,
+            is_new: true,
+            until: None,
+            is_killed: false,
+        }
+    }
+}

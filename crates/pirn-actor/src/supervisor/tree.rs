@@ -1,0 +1,172 @@
+//! The handle of a supervisor that was started.
+
+use super::error::NoChild;
+use super::node::Slot;
+use super::table::{ChildInfo, Entry, Table, What};
+use crate::actor::{Address, Ref};
+use crate::life::Actor;
+use crate::poison::locked;
+use crate::process::Process;
+use core::fmt;
+use core::ops::Deref;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A supervisor that was started, with its children.
+///
+/// When it is dropped the tree is stopped, as by `stop`, and not waited for. A tree
+/// that is to run until the program ends is kept, or forgotten by [`core::mem::forget`].
+///
+/// # Examples
+/// See [`Supervisor`](crate::supervisor::Supervisor).
+pub struct Tree(pub(super) Arc<Table>);
+
+/// Closed, stopped and killed are the same for a tree: the children end in reverse order, and then
+/// the supervisor. Each child is stopped; if it has not ended [in
+/// time](crate::supervisor::Supervisor::grace), it is killed, and after the same time again it is
+/// left alone. The exit is [`Exit::Stopped`], or [`Exit::Failed`] after more failures than the
+/// supervisor may mend.
+///
+/// [`Exit::Stopped`]: crate::Exit::Stopped
+/// [`Exit::Failed`]: crate::Exit::Failed
+impl Deref for Tree {
+    type Target = dyn Actor;
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl Tree {
+    /// Returns a child, by its name. That of a child of a supervisor that is a child itself is
+    /// `supervisor/child`.
+    ///
+    /// The reference stays good when the child fails and is restarted: what is in the mailbox stays
+    /// there. Only if other code has ended the child on purpose, a permanent child is replaced by
+    /// another actor under the same name, which this returns from then on.
+    ///
+    /// # Errors
+    /// There is no child with this name, or its state has another type.
+    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
+        find(&self.0.entries, name)
+    }
+
+    /// Returns a child that is a process, by its name, as [`get`](Tree::get) does.
+    ///
+    /// # Errors
+    /// There is no child with this name, or it is no process for such messages.
+    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
+        find(&self.0.entries, name)
+    }
+
+    /// Returns the address of a child that is a
+    /// [function](crate::supervisor::Supervisor::function), by its name: the type of its state has
+    /// none.
+    ///
+    /// # Errors
+    /// There is no child with this name, or it is no function for such messages and answers.
+    pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
+        find(&self.0.entries, name)
+    }
+
+    /// Returns the children, in order, for people. Each is seen at a moment of its own.
+    pub fn children(&self) -> Vec<ChildInfo> {
+        self.0.entries.iter().map(Entry::info).collect()
+    }
+}
+
+/// Returns what is kept for a child in a slot of this type.
+fn find<T>(entries: &[Entry], name: &str) -> Result<T, NoChild>
+where
+    T: Clone + Send + 'static,
+{
+    let entry = entry(entries, name).ok_or_else(|| NoChild::unknown(name))?;
+    let slot: Option<&Slot<T>> = match &entry.what {
+        What::Actor(slot) => slot.downcast_ref(),
+        What::Tree(_) => None,
+    };
+    let slot = slot.ok_or_else(|| NoChild::other(name, entry.kind))?;
+    // It is there: the child has been ready.
+    locked(slot).clone().ok_or_else(|| NoChild::unknown(name))
+}
+
+fn entry<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {
+    let named = |name: &str| entries.iter().find(|entry| &*entry.name == name);
+    if let Some(entry) = named(name) {
+        return Some(entry);
+    }
+    // A name may have a slash in itself.
+    name.match_indices('/')
+        .find_map(|(at, _)| match &named(&name[..at])?.what {
+            What::Tree(table) => entry(&table.entries, &name[at + 1..]),
+            What::Actor(_) => None,
+        })
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree")
+            .field("name", &self.name())
+            .field("children", &self.children())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a supervisor's table will be.
+pub(super) type Awaited = Arc<OnceLock<Weak<Table>>>;
+
+/// Finds the children of a supervisor that were added before a moment: for the recipes of those
+/// after them. See [`Supervisor::siblings`](crate::supervisor::Supervisor::siblings).
+#[derive(Clone)]
+pub struct Siblings {
+    pub(super) table: Awaited,
+    /// The number of children that it finds.
+    pub(super) count: usize,
+}
+
+impl Siblings {
+    /// Returns a child, by its name, as [`Tree::get`](crate::supervisor::Tree::get) does.
+    ///
+    /// # Errors
+    /// No such child was added before, or its state has another type, or it has not begun yet.
+    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
+        self.find(name)
+    }
+
+    /// Returns a child that is a process, by its name.
+    ///
+    /// # Errors
+    /// As for [`get`](Siblings::get).
+    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
+        self.find(name)
+    }
+
+    /// Returns the address of a child that is a
+    /// [function](crate::supervisor::Supervisor::function), by its name.
+    ///
+    /// # Errors
+    /// As for [`get`](Siblings::get).
+    pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
+        self.find(name)
+    }
+
+    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, NoChild> {
+        let table = self.table.get().and_then(Weak::upgrade);
+        let table = table.ok_or_else(|| NoChild::unknown(name))?;
+        find(&table.entries[..self.count], name)
+    }
+}
+
+impl fmt::Debug for Siblings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table.get().and_then(Weak::upgrade);
+        let entries = table.iter().flat_map(|table| &table.entries[..self.count]);
+        f.debug_list()
+            .entries(entries.map(|entry| &entry.name))
+            .finish()
+    }
+}
