@@ -5,8 +5,8 @@
 //! differ between runs of the same program by some per cent, those of `http` by more: a real loss
 //! comes back when the two programs are measured again in turn.
 
-use crate::report::turned;
-use crate::results::{MetricResults, PIRN, Results, number};
+use crate::results::{MetricResults, PIRN, Results};
+use crate::text::number;
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
@@ -126,7 +126,7 @@ fn line(
         name: format!("{workload}{separator}{case}: {metric}"),
         before: earlier.median,
         now: row.median,
-        worse: turned(now, ratio),
+        worse: now.worse(ratio),
     })
 }
 

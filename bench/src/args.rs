@@ -29,10 +29,6 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// Write a page with plots to DIR/index.html
-    #[arg(long, value_name = "DIR")]
-    pub report: Option<PathBuf>,
-
     /// Write a table and the losses to FILE in Markdown, as README.md has them
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
@@ -90,6 +86,3 @@ fn seconds(text: &str) -> Result<Duration> {
     ensure!(!timeout.is_zero(), "no round takes no time");
     Ok(timeout)
 }
-
-#[cfg(test)]
-mod tests;

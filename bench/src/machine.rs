@@ -106,4 +106,15 @@ impl Cpus {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_split_without_overlap_where_there_are_two() {
+        let all = Cpus::all();
+        let (first, rest) = all.split(1);
+        assert_eq!((first.count(), rest.count()), (1, (all.count() - 1).max(1)));
+        assert_eq!(first.during(Cpus::all).count(), 1);
+        assert_eq!(Cpus::all().count(), all.count());
+    }
+}

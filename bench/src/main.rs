@@ -1,38 +1,32 @@
 //! Measures Pirn beside what a user would pick instead: `cargo run --release -p bench -- --help`.
 //! `README.md` explains what and why, `PROTOCOL.md` what the peers do.
 //!
-//! ```text
-//!   catalog     what is measured, at which sizes
-//!   peers       the peers: found, built
-//!   runner      interleaves the peers round by round
-//!   drivers     a round: the peer measures itself, or is looked at or loaded from outside
-//!   process     a peer's process, and the lines it prints (protocol)
-//!   programs    those that are not built here, and may be missing
-//!   results     the numbers;  report: as a table and as a page
-//!   against     the numbers, compared with those of an earlier run
-//! ```
+//! Five layers, each of which uses those above it, and nothing below:
+//!
+//! 1. `machine`, `memory`, `text`, `protocol`, `process`: the system, and a peer's process
+//! 2. `catalog`: what is measured; `peers`: who is, found and built
+//! 3. `drivers`: a round, measured from outside; `results`: the numbers and their verdicts
+//! 4. `runner`: the rounds, peers by turns; `report`, `against`: the numbers as tables
+//! 5. `args` and this file: what the command line asks for
 
 mod against;
 mod args;
 mod catalog;
-mod certificate;
 mod drivers;
 mod machine;
 mod memory;
-mod notes;
 mod peers;
 mod process;
-mod programs;
 mod protocol;
 mod report;
 mod results;
 mod runner;
-mod stats;
+mod text;
 
 use against::Comparison;
 use anyhow::{Context as _, Result, ensure};
 use args::Args;
-use catalog::{Context, Size};
+use catalog::{Context, Workload};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use machine::Machine;
@@ -55,15 +49,14 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<()> {
     if args.list {
-        list();
-        return Ok(());
+        return list();
     }
     // Before anything is measured: a file that is not there is told at once.
     let before = args.against.as_deref().map(Results::read).transpose()?;
     let results = match &args.from {
         Some(file) => {
             let mut results = Results::read(file)?;
-            results.annotate();
+            results.annotate()?;
             results
         }
         None => measure(args)?,
@@ -92,23 +85,23 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn list() {
+fn list() -> Result<()> {
     let machine = Machine::this();
-    let context = context(&machine, Size::Full, 1 << 30, 1);
-    for workload in catalog::chosen(&[], &context).unwrap_or_default() {
+    for workload in catalog::chosen(&[], &context(&machine, false, 1, 1))? {
         println!("{:<16} {}", workload.name, workload.about);
     }
     println!();
     for peer in peers::KNOWN {
         println!("{:<16} {}", peer.name, peer.title);
     }
+    Ok(())
 }
 
-fn context(machine: &Machine, size: Size, budget: u64, iterations_per_second: u64) -> Context<'_> {
+fn context(machine: &Machine, quick: bool, gib: u64, iterations_per_second: u64) -> Context {
     Context {
-        size,
-        machine,
-        budget,
+        quick,
+        cores: machine.cores as u64,
+        budget: gib << 30,
         iterations_per_second,
     }
 }
@@ -116,20 +109,19 @@ fn context(machine: &Machine, size: Size, budget: u64, iterations_per_second: u6
 fn measure(args: &Args) -> Result<Results> {
     let start = Instant::now();
     let machine = Machine::this();
-    let size = if args.quick { Size::Quick } else { Size::Full };
-    let context = context(&machine, size, args.memory << 30, pace());
+    let context = context(&machine, args.quick, args.memory, pace());
     // Before anything is built: a misspelt name is told at once.
     let mut workloads = catalog::chosen(&args.workloads, &context)?;
     check_set(args, &workloads)?;
     let mut known = peers::chosen(&args.peers)?;
-    for line in programs::leave_out(&mut workloads, programs::is_installed) {
+    for line in leave_out(&mut workloads, peers::is_installed) {
         eprintln!("bench: {line}");
     }
     ensure!(!workloads.is_empty(), "nothing is left to measure");
     if args.peers.is_empty() {
         // Those who have nothing to do need not be built.
         let cases = || workloads.iter().flat_map(|workload| &workload.cases);
-        known.retain(|known| cases().any(|case| case.is_for(known.name, known.kind)));
+        known.retain(|known| cases().any(|case| case.is_for(known.name, known.kind.partial)));
     }
 
     let mut cases = workloads.iter().flat_map(|workload| &workload.cases);
@@ -139,11 +131,12 @@ fn measure(args: &Args) -> Result<Results> {
     let mut runner = Runner {
         peers,
         rounds: args.rounds.or(args.quick.then_some(1)),
-        warm: size == Size::Full,
+        warm: !args.quick,
         timeout: args.timeout,
-        set: args.set.clone(),
+        set: args.set.iter().cloned().collect(),
         load,
         descriptors: machine::raise_open_files(),
+        folder: tempfile::tempdir().context("no folder for temporary files")?,
         progress: ProgressBar::hidden(),
         versions: BTreeMap::new(),
     };
@@ -168,16 +161,16 @@ fn measure(args: &Args) -> Result<Results> {
         peers: infos,
         workloads: measured,
     };
-    results.annotate();
+    results.annotate()?;
     Ok(results)
 }
 
 /// Refuses values for parameters that no chosen workload has.
-fn check_set(args: &Args, workloads: &[catalog::Workload]) -> Result<()> {
+fn check_set(args: &Args, workloads: &[Workload]) -> Result<()> {
     for (key, _) in &args.set {
         let cases = || workloads.iter().flat_map(|w| &w.cases);
         ensure!(
-            cases().any(|case| case.params.get(key).is_some()),
+            cases().any(|case| case.params.get(key).or(case.client.get(key)).is_some()),
             "--set {key}: no workload that is to run has this parameter; there are {}",
             cases()
                 .map(|case| case.params.arguments().collect::<Vec<_>>().join(" "))
@@ -258,12 +251,63 @@ fn write(args: &Args, results: &Results) -> Result<()> {
         let written = std::fs::write(file, report::markdown(results));
         written.with_context(|| format!("cannot write {}", file.display()))?;
     }
-    if let Some(folder) = &args.report {
-        let file = folder.join("index.html");
-        let written = std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&file, report::html(results)));
-        written.with_context(|| format!("cannot write {}", file.display()))?;
-        eprintln!("the report is {}", file.display());
-    }
     Ok(())
+}
+
+/// Leaves out the cases that need a program which is not installed. Returns the lines to say, one
+/// per program.
+fn leave_out(workloads: &mut Vec<Workload>, is_installed: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for workload in &mut *workloads {
+        workload.cases.retain(|case| {
+            let missing = case.needs.iter().find(|program| !is_installed(program));
+            if let Some(program) = missing {
+                let left_out = format!("{} {}", workload.name, case.name)
+                    .trim_end()
+                    .to_owned();
+                lacking.entry(program.clone()).or_default().push(left_out);
+            }
+            missing.is_none()
+        });
+    }
+    workloads.retain(|workload| !workload.cases.is_empty());
+    let remedy = |program: &str| match program {
+        "JDK 25" => "set JAVA_HOME to one that is not older".to_owned(),
+        "java" => "apt-get install default-jdk-headless".to_owned(),
+        "cc" => "apt-get install gcc".to_owned(),
+        "h2load" => "apt-get install nghttp2-client".to_owned(),
+        "redis-benchmark" => "apt-get install redis-tools".to_owned(),
+        program => format!("apt-get install {program}"),
+    };
+    let line = |(program, cases): (String, Vec<String>)| {
+        let cases = cases.join(", ");
+        format!(
+            "{program} is not installed ({}); left out: {cases}",
+            remedy(&program)
+        )
+    };
+    lacking.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_a_missing_program_is_left_out_and_told_once() {
+        let machine = Machine::this();
+        let mut workloads = catalog::chosen(&[], &context(&machine, true, 1, 1)).unwrap();
+        let lines = leave_out(&mut workloads, |program| !["wrk", "cc"].contains(&program));
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(
+            lines[0].starts_with("cc is not installed (apt-get install gcc)"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("http 20 connections"), "{lines:?}");
+        let names: Vec<&str> = workloads.iter().map(|workload| &*workload.name).collect();
+        assert!(
+            !names.contains(&"http") && names.contains(&"http-server"),
+            "{names:?}"
+        );
+    }
 }

@@ -95,4 +95,23 @@ fn field<'a>(text: &'a str, name: &str) -> Result<&'a str> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let status = "VmRSSX:\t 1 kB\nVmRSS:\t   12345 kB\nThreads:\t7\n";
+        assert_eq!(kib_field(status, "VmRSS").unwrap(), 12345);
+        assert_eq!(number_field(status, "Threads").unwrap(), 7);
+        assert!(kib_field(status, "VmR").is_err());
+    }
+
+    #[test]
+    fn what_no_machine_has_is_refused_with_both_numbers() {
+        let error = ensure_available(1 << 60).unwrap_err().to_string();
+        assert!(
+            error.contains("1099511627776 MiB") && error.contains("available"),
+            "{error}"
+        );
+    }
+}

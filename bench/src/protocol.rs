@@ -81,4 +81,30 @@ impl Output {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_objects_are_refused_with_their_text() {
+        let error = Line::parse(r#"{"metric":"m"}"#).unwrap_err().to_string();
+        assert!(error.contains("metric"), "{error}");
+    }
+
+    #[test]
+    fn output_tells_missing_doubled_and_odd_lines() {
+        let printed = |lines: &[&str]| {
+            let mut output = Output::default();
+            lines.iter().for_each(|line| output.add(line));
+            output
+        };
+        let expected = Output::of_numbers_below(4);
+        assert_eq!(printed(&["3", "1", "0", "2"]), expected);
+        for wrong in [
+            &["3", "1", "0"][..],
+            &["3", "3", "0", "0"],
+            &["3", "1", "0", "2", "x"],
+        ] {
+            assert_ne!(printed(wrong), expected);
+        }
+    }
+}

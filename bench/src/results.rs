@@ -2,10 +2,10 @@
 
 use crate::catalog::{Better, Metric};
 use crate::machine::Machine;
-use crate::notes;
-use crate::stats::{self, Spread};
+use crate::text::{Spread, spread};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// All measurements of a run.
@@ -44,6 +44,9 @@ pub struct WorkloadResults {
     pub about: String,
     /// The measurements of others.
     pub sources: Vec<String>,
+    /// The date and command of this workload's run, in a file that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     pub cases: Vec<CaseResults>,
 }
 
@@ -70,7 +73,9 @@ pub struct MetricResults {
     pub rows: Vec<Row>,
     /// The peers that report that they cannot measure this, and why.
     pub skipped: Vec<Failure>,
-    /// Pirn compared with the best of the others. `None` if one side has no values.
+    /// Pirn compared with the best of the others. `None` if one side has no values. Computed anew
+    /// when it is read: JSON has no infinite ratio.
+    #[serde(skip_deserializing)]
     pub verdict: Option<Verdict>,
     /// If Pirn loses: why, and what would help, if that is known.
     pub note: Option<String>,
@@ -114,23 +119,17 @@ pub struct Verdict {
 /// The peer that is compared with all others.
 pub const PIRN: &str = "pirn";
 
-/// The same where the programs are not written for Pirn. No case has both.
-pub const PIRN_RUN: &str = "pirn-run";
-
-/// The same where servers of libraries are measured.
-pub const PIRN_HTTP: &str = "pirn-http";
-
-/// The server of a textbook on Pirn's threads, which shows what a library costs.
-const TEXTBOOK: &str = "pirn-textbook";
-
-/// Whether a peer is the one that is compared with all others.
+/// Whether a peer is the one that is compared with all others: that, or `pirn-run` where the
+/// programs are not written for Pirn, or `pirn-http` where servers of libraries are measured. No
+/// case has two of them.
 pub fn is_ours(peer: &str) -> bool {
-    [PIRN, PIRN_RUN, PIRN_HTTP].contains(&peer)
+    [PIRN, "pirn-run", "pirn-http"].contains(&peer)
 }
 
-/// Whether a peer is Pirn itself: the one that is compared, or another form.
-pub fn is_pirn(peer: &str) -> bool {
-    does_all(peer) || peer == TEXTBOOK
+/// Whether a peer is Pirn itself: the one that is compared, or another form. The server of a
+/// textbook shows what a library costs.
+fn is_pirn(peer: &str) -> bool {
+    does_all(peer) || peer == "pirn-textbook"
 }
 
 /// Whether it is a failure if a peer cannot do what it is asked for.
@@ -140,7 +139,7 @@ pub fn does_all(peer: &str) -> bool {
 
 impl Row {
     pub fn new(peer: &str, values: Vec<f64>, remark: Option<String>) -> Row {
-        let Spread { median, min, max } = stats::spread(&values);
+        let Spread { median, min, max } = spread(&values);
         Row {
             peer: peer.into(),
             median,
@@ -154,23 +153,42 @@ impl Row {
 
 impl MetricResults {
     pub fn new(metric: Metric, rows: Vec<Row>, skipped: Vec<Failure>) -> MetricResults {
-        let verdict = if metric.part {
-            None
-        } else {
-            verdict(metric.better, &rows)
-        };
-        MetricResults {
+        let mut results = MetricResults {
             metric,
             rows,
             skipped,
-            verdict,
+            verdict: None,
             note: None,
-        }
+        };
+        results.judge();
+        results
+    }
+
+    /// Computes the verdict; a part of another metric has none.
+    fn judge(&mut self) {
+        self.verdict = match self.metric.part {
+            true => None,
+            false => verdict(self.metric.better, &self.rows),
+        };
     }
 
     /// Returns the row of the peer that is compared with all others.
     pub fn ours(&self) -> Option<&Row> {
         self.rows.iter().find(|row| is_ours(&row.peer))
+    }
+
+    /// Returns the row of a peer.
+    pub fn row(&self, peer: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.peer == peer)
+    }
+
+    /// Returns a ratio of this metric, inverted where higher is better: above 1 Pirn is always
+    /// worse.
+    pub fn worse(&self, ratio: f64) -> f64 {
+        match self.metric.better {
+            Better::Lower => ratio,
+            Better::Higher => 1.0 / ratio,
+        }
     }
 
     /// Returns the peer with the best median.
@@ -194,7 +212,7 @@ fn verdict(better: Better, rows: &[Row]) -> Option<Verdict> {
     // other.
     let pairs = pirn.values.iter().zip(&best.values);
     let ratios: Vec<f64> = pairs.map(|(&ours, &theirs)| ratio(ours, theirs)).collect();
-    let Spread { median, min, max } = stats::spread(&ratios);
+    let Spread { median, min, max } = spread(&ratios);
     Some(Verdict {
         best: best.peer.clone(),
         median,
@@ -221,7 +239,36 @@ impl Results {
     pub fn read(file: &Path) -> Result<Results> {
         let json =
             std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice(&json).with_context(|| format!("{} has no results", file.display()))
+        let results = serde_json::from_slice(&json);
+        let mut results: Results =
+            results.with_context(|| format!("{} has no results", file.display()))?;
+        results.metrics_mut().for_each(|(_, metric)| metric.judge());
+        Ok(results)
+    }
+
+    /// Returns all metrics, with the names of its workload and case.
+    fn metrics_mut(&mut self) -> impl Iterator<Item = ([&str; 2], &mut MetricResults)> {
+        self.workloads.iter_mut().flat_map(
+            |WorkloadResults {
+                 name: workload,
+                 cases,
+                 ..
+             }| {
+                let workload: &str = workload;
+                cases.iter_mut().flat_map(
+                    move |CaseResults {
+                              name: case,
+                              metrics,
+                              ..
+                          }| {
+                        let case: &str = case;
+                        metrics
+                            .iter_mut()
+                            .map(move |metric| ([workload, case], metric))
+                    },
+                )
+            },
+        )
     }
 
     /// Returns the losses of Pirn: workload, case, metric.
@@ -251,14 +298,16 @@ impl Results {
     }
 
     /// Adds its explanation to each metric.
-    pub fn annotate(&mut self) {
-        for workload in &mut self.workloads {
-            for case in &mut workload.cases {
-                for metric in &mut case.metrics {
-                    metric.note = notes::find(&workload.name, &case.name, &metric.metric.name);
-                }
-            }
+    ///
+    /// # Errors
+    ///
+    /// If `notes.json` is invalid.
+    pub fn annotate(&mut self) -> Result<()> {
+        let notes = serde_json::from_str(include_str!("../notes.json")).context("notes.json")?;
+        for ([workload, case], metric) in self.metrics_mut() {
+            metric.note = note(&notes, [workload, case, &metric.metric.name]);
         }
+        Ok(())
     }
 
     /// Returns a peer's name for people.
@@ -277,30 +326,69 @@ fn each<'a, T: 'a>(
     of(case).iter().map(move |item| (workload, case, item))
 }
 
-/// Formats a number in about four digits, with separators from a thousand on.
-pub fn number(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v.fract() == 0.0 || v >= 1000.0 => 0,
-        v if v >= 100.0 => 1,
-        v if v >= 10.0 => 2,
-        v if v >= 0.1 => 3,
-        v if v >= 0.01 => 4,
-        _ => 5,
-    };
-    let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    if !value.is_finite() {
-        return text;
-    }
-    let mut separated = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) && !separated.ends_with('-') {
-            separated.push(',');
-        }
-        separated.push(digit);
-    }
-    separated + rest
+/// Explanations of the metrics in which Pirn loses: why, and what would help. In `notes.json`, by
+/// `workload/case/metric`, where `*` stands for every case or every metric.
+fn note(notes: &BTreeMap<String, String>, [workload, case, metric]: [&str; 3]) -> Option<String> {
+    let keys = [[case, metric], ["*", metric], [case, "*"], ["*", "*"]];
+    let mut keys = keys
+        .map(|[case, metric]| format!("{workload}/{case}/{metric}"))
+        .into_iter();
+    keys.find_map(|key| notes.get(&key)).cloned()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn verdict(better: Better, values: &[(&str, &[f64])]) -> Option<Verdict> {
+        let row = |(peer, values): &(&str, &[f64])| Row::new(peer, values.to_vec(), None);
+        let rows = values.iter().map(row).collect();
+        MetricResults::new(Metric::of("m", "s", better), rows, vec![]).verdict
+    }
+
+    #[test]
+    fn the_best_of_the_others_is_compared_round_by_round() {
+        let ours: &[f64] = &[2.0, 8.0, 2.0];
+        let rows: &[(&str, &[f64])] = &[("go", &[3.0; 3]), (PIRN, ours), ("may", &[2.0, 4.0, 1.0])];
+        let verdict = verdict(Better::Lower, rows).unwrap();
+        assert_eq!((verdict.best.as_str(), verdict.loses), ("may", true));
+        assert_eq!((verdict.median, verdict.min, verdict.max), (2.0, 1.0, 2.0));
+    }
+
+    #[test]
+    fn less_loses_where_higher_is_better_and_a_margin_does_not() {
+        let loses = |ours: f64| {
+            let rows: &[(&str, &[f64])] = &[(PIRN, &[ours]), ("go", &[100.0]), ("may", &[50.0])];
+            verdict(Better::Higher, rows).unwrap().loses
+        };
+        assert_eq!([97.0, 99.0, 120.0].map(loses), [true, false, false]);
+    }
+
+    #[test]
+    fn no_errors_on_both_sides_is_a_draw() {
+        let of = |ours: f64| verdict(Better::Lower, &[(PIRN, &[ours]), ("go", &[0.0])]).unwrap();
+        assert_eq!((of(0.0).median, of(1.0).loses), (1.0, true));
+        assert_eq!(verdict(Better::Lower, &[(PIRN, &[1.0])]), None);
+    }
+
+    #[test]
+    fn a_library_is_not_compared_with_the_server_of_a_textbook() {
+        let rows: &[(&str, &[f64])] = &[
+            ("pirn-http", &[90.0]),
+            ("pirn-textbook", &[200.0]),
+            ("tokio", &[100.0]),
+        ];
+        assert_eq!(verdict(Better::Higher, rows).unwrap().best, "tokio");
+    }
+
+    #[test]
+    fn the_closest_explanation_is_taken() {
+        let notes = [("w/*/m", "any case"), ("w/c/m", "this")];
+        let notes = notes
+            .map(|(key, text)| (key.to_owned(), text.to_owned()))
+            .into();
+        assert_eq!(note(&notes, ["w", "c", "m"]).as_deref(), Some("this"));
+        assert_eq!(note(&notes, ["w", "d", "m"]).as_deref(), Some("any case"));
+        assert_eq!(note(&notes, ["w", "c", "n"]), None);
+    }
+}

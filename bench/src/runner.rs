@@ -2,7 +2,7 @@
 //! affects all of them alike.
 
 use crate::catalog::{Case, Cores, Metric, Params, Program, Workload};
-use crate::drivers::{Backend, Round, Sample};
+use crate::drivers::{self, Backend, Round, Sample};
 use crate::machine::{Cpus, room_for_os_threads};
 use crate::memory;
 use crate::peers::Peer;
@@ -13,8 +13,8 @@ use anyhow::{Result, bail, ensure};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// The options with which everything is run.
 pub struct Runner {
@@ -25,10 +25,12 @@ pub struct Runner {
     pub warm: bool,
     pub timeout: Duration,
     /// Values for parameters, from the command line.
-    pub set: Vec<(String, u64)>,
+    pub set: BTreeMap<String, u64>,
     /// The program that makes the load, or the reason for its absence.
     pub load: Result<PathBuf, String>,
     pub descriptors: u64,
+    /// For files of servers and clients.
+    pub folder: TempDir,
     pub progress: ProgressBar,
     /// The versions that the peers report, by name.
     pub versions: BTreeMap<&'static str, String>,
@@ -47,9 +49,11 @@ struct Contender<'a> {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     case: &'a Case,
-    server: Cpus,
-    client: Cpus,
+    client: &'a Params,
+    server_cpus: Cpus,
+    client_cpus: Cpus,
     load: &'a Path,
+    folder: &'a Path,
 }
 
 impl Runner {
@@ -72,14 +76,11 @@ impl Runner {
             self.case(case, self.rounds(workload))
         });
         WorkloadResults {
-            name: workload.name.into(),
-            about: workload.about.into(),
+            name: workload.name.clone(),
+            about: workload.about.clone(),
             cases: cases.collect(),
-            sources: workload
-                .sources
-                .iter()
-                .map(|&source| source.into())
-                .collect(),
+            sources: workload.sources.clone(),
+            run: None,
         }
     }
 
@@ -95,7 +96,7 @@ impl Runner {
 
     /// Returns the peers that do this case.
     fn contenders(&self, case: &Case) -> Vec<Contender<'_>> {
-        let takes_part = |peer: &&Peer| case.is_for(peer.name, peer.kind);
+        let takes_part = |peer: &&Peer| case.is_for(peer.name, peer.kind.partial);
         let peers = self.peers.iter().filter(takes_part);
         peers
             .map(|peer| Contender::new(peer, case, &self.set))
@@ -106,7 +107,7 @@ impl Runner {
     ///
     /// Runs a case. The errors prevent it for all peers.
     fn try_case(&self, case: &Case, rounds: u32, contenders: &mut [Contender]) -> Result<()> {
-        let needed = case.driver.descriptors();
+        let needed = drivers::descriptors(case);
         ensure!(
             needed <= self.descriptors,
             "it needs {needed} open files, and the limit is {} (ulimit -n, and its hard limit ulimit -Hn)",
@@ -116,29 +117,30 @@ impl Runner {
         if self.warm {
             memory::warm(case.memory);
         }
-        let (server, client) = cpus(case.cores);
+        let (server_cpus, client_cpus) = cpus(case.cores);
+        let mut client = case.client.clone();
+        client.set(&self.set);
         let load = match &self.load {
             Ok(load) => load.as_path(),
             Err(why) if case.driver.serves() => bail!("no client: {why}"),
             Err(_) => Path::new(""),
         };
-        let backend = match case.backend {
-            Some(delay_ms) => Some(client.during(|| Backend::start(load, delay_ms))?),
-            None => None,
-        };
+        let start = |delay_ms| client_cpus.during(|| Backend::start(load, delay_ms));
+        let backend = client.get("backend_ms").map(start).transpose()?;
         for contender in contenders.iter_mut() {
             contender.refuse_what_does_not_fit(case);
             if let Some(backend) = &backend {
-                contender
-                    .params
-                    .set(&[("backend".into(), u64::from(backend.port))]);
+                let port = u64::from(backend.port);
+                contender.params.set([(&"backend".to_owned(), &port)]);
             }
         }
         let place = Place {
             case,
-            server,
-            client,
+            client: &client,
+            server_cpus,
+            client_cpus,
             load,
+            folder: self.folder.path(),
         };
         self.take_turns(place, rounds, contenders);
         Ok(())
@@ -172,13 +174,14 @@ impl Runner {
 
     /// Starts a contender and warms it up.
     fn start(&self, contender: &mut Contender, place: Place) -> Result<()> {
-        let Place { case, server, .. } = place;
-        let words = contender.peer.command(case.program);
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).arg(case.call);
+        let case = place.case;
+        let mut command = contender.peer.command(case.program);
+        command.arg(&case.call);
         command.args(contender.params.arguments());
-        command.envs(case.driver.environment(&contender.params)?);
-        let mut process = server.during(|| Process::start(&mut command, self.timeout))?;
+        command.envs(drivers::environment(&contender.params, place.folder)?);
+        let mut process = place
+            .server_cpus
+            .during(|| Process::start(&mut command, self.timeout))?;
         let jit = contender.peer.kind.jit || case.program.has_jit();
         // A server warms up even for a fresh round, because its start is not measured.
         if self.warm && (!case.fresh || (jit && case.driver.serves())) {
@@ -195,9 +198,8 @@ impl Runner {
     /// None: a peer that cannot be started has no version, and will fail in its first case.
     pub fn ask_versions(&mut self) {
         for peer in &self.peers {
-            let words = peer.command(Program::Own);
-            let mut command = Command::new(&words[0]);
-            command.args(&words[1..]).args(["serve", "delay_ms=0"]);
+            let mut command = peer.command(Program::Own);
+            command.args(["serve", "delay_ms=0"]);
             if let Ok(process) = Process::start(&mut command, self.timeout) {
                 self.versions.insert(peer.name, process.version.clone());
             }
@@ -211,7 +213,7 @@ fn warm_up(process: &mut Process, round: &Round, jit: bool) -> Result<()> {
     const MOST: u32 = 15;
     let start = Instant::now();
     for _ in 0..if jit { MOST } else { 1 } {
-        round.case.driver.warm_up(process, round)?;
+        round.warm_up(process)?;
         if start.elapsed() > ENOUGH {
             break;
         }
@@ -220,13 +222,13 @@ fn warm_up(process: &mut Process, round: &Round, jit: bool) -> Result<()> {
 }
 
 impl<'p> Contender<'p> {
-    fn new(peer: &'p Peer, case: &Case, set: &[(String, u64)]) -> Contender<'p> {
-        let mut params = match peer.kind.os_threads {
-            true => case.params.with(&case.for_os_threads),
-            false => case.params.clone(),
-        };
+    fn new(peer: &'p Peer, case: &Case, set: &BTreeMap<String, u64>) -> Contender<'p> {
+        let mut params = case.params.clone();
+        if peer.kind.os_threads {
+            params.set(&case.for_os_threads.0);
+        }
         params.set(set);
-        if let Some(key) = case.fits
+        if let Some(key) = &case.fits
             && peer.kind.os_threads
         {
             params.lower(key, room_for_os_threads().0);
@@ -246,7 +248,9 @@ impl<'p> Contender<'p> {
             peer: self.peer,
             params: &self.params,
             client: place.client,
+            cpus: place.client_cpus,
             load: place.load,
+            folder: place.folder,
         }
     }
 
@@ -254,10 +258,7 @@ impl<'p> Contender<'p> {
         let Some(mut process) = self.process.take() else {
             bail!("it was not started");
         };
-        let samples = place
-            .case
-            .driver
-            .round(&mut process, &self.in_round(place))?;
+        let samples = self.in_round(place).run(&mut process)?;
         self.process = Some(process);
         self.rounds.push(samples);
         Ok(())

@@ -1,9 +1,9 @@
 //! `chain`: threads in a row, through which a number is passed.
 
 use super::start::{join_all, spawn};
+use crate::sync::mpsc::sync_channel;
 use anyhow::Result;
 use peer_protocol::{Params, Workload};
-use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 pub fn new(params: &Params) -> Result<Workload> {

@@ -54,12 +54,15 @@ impl Crowd {
         while !self.awake.load(Ordering::SeqCst) {
             thread::park();
         }
+        crate::end_after_park();
     }
 
     /// For the others: waits until woken, which is true, or until so much time has passed.
     pub fn wait_at_most(&self, limit: Duration) -> bool {
         self.arrive();
-        park_until(limit, || self.awake.load(Ordering::SeqCst))
+        let awake = park_until(limit, || self.awake.load(Ordering::SeqCst));
+        crate::end_after_park();
+        awake
     }
 
     /// For the others: counts the thread.

@@ -1,11 +1,12 @@
 //! `database`: many threads, few connections to a database, which a semaphore gives out.
 
 use super::start::{join_all, spawn_all};
+use crate::sync::{Condvar, Mutex};
 use crate::thread;
 use anyhow::{Result, ensure};
 use peer_protocol::{Params, Workload};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 pub fn new(params: &Params) -> Result<Workload> {

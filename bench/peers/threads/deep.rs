@@ -3,11 +3,12 @@
 
 use super::crowd::Crowd;
 use super::start::{join, join_all};
+use crate::sync::mpsc;
 use crate::thread::{self, Builder, JoinHandle};
 use anyhow::{Context, Result};
 use peer_protocol::{Params, Round, Workload, nanos_per};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 pub fn new(params: &Params) -> Result<Workload> {
@@ -103,11 +104,11 @@ impl Ticker {
     fn start() -> Result<Ticker> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (ticking, ticks) = mpsc::sync_channel(1);
+        let (ticking, ticks) = mpsc::channel();
         let thread = super::start::spawn(0, move || {
             let mut wakings = vec![Instant::now()];
-            // Full is as good as sent, and the other end may have gone.
-            let _ = ticking.try_send(());
+            // The other end may have gone.
+            let _ = ticking.send(());
             while !stopped.load(Ordering::SeqCst) {
                 thread::sleep(TICK);
                 wakings.push(Instant::now());

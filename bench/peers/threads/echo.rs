@@ -2,10 +2,11 @@
 
 use super::crowd::Crowd;
 use super::start::{join, join_all, spawn, spawn_all};
+use crate::net::{TcpListener, TcpStream};
 use anyhow::{Context, Result};
 use peer_protocol::{Params, Workload, nanos_per};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 

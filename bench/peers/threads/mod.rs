@@ -1,6 +1,7 @@
-//! The workloads of `bench/PROTOCOL.md` for programs with `std::thread`'s names. `crate::thread`
-//! says whose threads they are: these files do not know. Of `scope` each has its own,
-//! `crate::scope`.
+//! The workloads of `bench/PROTOCOL.md` for programs with the names of `std`. These files do not
+//! know whose threads they run on: each peer's `crate::{thread, sync, net}` says it. A thread that
+//! has parked calls `crate::end_after_park` before it ends. Each peer has a `scope` and servers of
+//! its own; `servers` is for those with `std`'s sockets.
 
 mod chain;
 mod cpu_bound;
@@ -8,16 +9,12 @@ pub mod crowd;
 mod database;
 mod deep;
 mod echo;
-mod gateway;
 mod hogs;
-mod http;
 mod malloc;
 mod mutex;
 mod parked;
 mod pingpong;
 mod random_numbers;
-mod serve;
-mod server;
 mod skynet;
 mod sleepers;
 mod spawn;
@@ -52,10 +49,6 @@ const ALL: &[(&str, New)] = &[
     ("random-numbers", random_numbers::new),
     ("echo", echo::new),
     ("malloc", malloc::new),
-    ("scope", crate::scope::new),
-    ("serve", serve::new),
-    ("http-server", serve::http_server),
-    ("gateway", gateway::new),
 ];
 
 /// Makes the workload of this name.

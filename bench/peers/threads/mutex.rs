@@ -2,9 +2,10 @@
 
 use super::crowd::Crowd;
 use super::start::{join_all, spawn_all};
+use crate::sync::Mutex;
 use anyhow::Result;
 use peer_protocol::{Params, Workload, nanos_per};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 pub fn new(params: &Params) -> Result<Workload> {

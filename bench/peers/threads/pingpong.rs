@@ -1,12 +1,12 @@
 //! `pingpong`: two threads pass a number to and fro, which grows by one on each way.
 
 use super::start::{inside, join, spawn};
+use crate::sync::mpsc;
 use crate::thread::{self, Thread};
 use anyhow::Result;
 use peer_protocol::{Params, Workload, nanos_per};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub fn new(params: &Params) -> Result<Workload> {
@@ -54,6 +54,7 @@ fn with_park(trips: u64) -> Result<(Duration, u64)> {
             wait_for(&shared, 2 * trip + 1);
             pass(&shared, &first);
         }
+        crate::end_after_park();
     })?;
     let start = Instant::now();
     for trip in 1..=trips {

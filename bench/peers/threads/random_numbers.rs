@@ -24,9 +24,16 @@ fn draw(times: u64, pause: Duration) -> u64 {
     let (mut drawn, mut sum) = (0, 0.0);
     for _ in 0..times {
         thread::sleep(pause);
-        sum += fastrand::f64();
+        sum += number();
         drawn += 1;
     }
     black_box(sum);
     drawn
+}
+
+/// Not inlined, for the generator is thread-local, and a coroutine may wake on another thread than
+/// it fell asleep on: the compiler must not keep the generator's address across the sleep.
+#[inline(never)]
+fn number() -> f64 {
+    fastrand::f64()
 }

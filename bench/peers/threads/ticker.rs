@@ -2,11 +2,12 @@
 
 use super::cpu_bound::{sum_of_plain_loop, sum_of_results};
 use super::start::{join, spawn, spawn_all};
+use crate::sync::mpsc;
 use crate::thread;
 use anyhow::Result;
 use peer_protocol::{Params, Workload, compute};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 pub fn new(params: &Params) -> Result<Workload> {

@@ -51,7 +51,9 @@ fn to_and_fro(trips: u64) -> Result<(Duration, u64)> {
             pass(&shared, &first);
             in_time
         });
-        turns.count() as u64
+        let turns = turns.count() as u64;
+        crate::end_after_park();
+        turns
     })?;
     let start = Instant::now();
     let turns = (1..=trips).filter(|trip| {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::catalog::{Metric, higher, lower};
+use crate::catalog::{Better, Metric};
 use crate::machine::Machine;
 use crate::results::{CaseResults, Row, WorkloadResults};
 
@@ -28,6 +28,7 @@ fn run(parameters: &str, metrics: Vec<(Metric, f64)>) -> Results {
             name: "spawn".into(),
             about: String::new(),
             sources: Vec::new(),
+            run: None,
             cases: vec![CaseResults {
                 name: "many".into(),
                 x: None,
@@ -39,7 +40,15 @@ fn run(parameters: &str, metrics: Vec<(Metric, f64)>) -> Results {
     }
 }
 
-fn losses(before: f64, now: f64, metric: fn(&'static str, &'static str) -> Metric) -> usize {
+fn lower(name: &str, unit: &str) -> Metric {
+    Metric::of(name, unit, Better::Lower)
+}
+
+fn higher(name: &str, unit: &str) -> Metric {
+    Metric::of(name, unit, Better::Higher)
+}
+
+fn losses(before: f64, now: f64, metric: fn(&str, &str) -> Metric) -> usize {
     let [before, now] = [before, now].map(|median| run("n=1", vec![(metric("m", "s"), median)]));
     Comparison::new(&before, &now, 0.1).unwrap().losses()
 }

@@ -1,159 +1,113 @@
-//! Servers under load from many users, who come one after the other and check each answer.
+//! A server under load from our own client, which checks each answer: `users`, who come one after
+//! the other and make some requests each, or `open` connections, each of which makes one request
+//! after the other.
 
 use super::usage::watched;
-use super::wrk::{port, run};
-use super::{Driver, Round, Sample};
+use super::{Round, Sample, port, run};
 use crate::process::Process;
 use anyhow::{Context, Result};
-use bench_load::report::{Latency, Report};
+use bench_load::report::Report;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Users arrive evenly, each makes some requests one after the other, whose handler waits.
-pub struct Users {
-    pub requests: u64,
+pub fn users(process: &mut Process, round: &Round, warm_up: bool) -> Result<Vec<Sample>> {
+    let (users, ramp) = match warm_up {
+        // Handlers wait: more users would not make it take longer.
+        true => (500, 200),
+        false => (round.get("users"), round.get("ramp_ms")),
+    };
+    let numbers = [
+        ("--users", users),
+        ("--requests", round.get("requests")),
+        ("--ramp-ms", ramp),
+        ("--timeout-ms", 2 * round.get("delay_ms") + 10_000),
+    ];
+    measured(process, round, "users", &numbers, &[])
 }
 
-/// Runs our own client; gives what it says.
-pub fn client(
+/// Each connection makes one request after the other.
+pub fn open(process: &mut Process, round: &Round, warm_up: bool) -> Result<Vec<Sample>> {
+    let (mut connections, mut ramp) = (round.get("connections"), round.get("ramp_ms"));
+    let mut measure = round.get("measure_ms");
+    if warm_up {
+        // Few enough that it does not take long.
+        (connections, ramp, measure) = (connections.min(100), 200, measure.min(500));
+    }
+    let numbers = [
+        ("--connections", connections),
+        ("--ramp-ms", ramp),
+        ("--measure-ms", measure),
+        ("--timeout-ms", 20_000),
+        ("--server", process.id().into()),
+    ];
+    let what: &[&str] = match (round.get("echo"), round.get("backend_ms")) {
+        (0, 0) => &["--body", "Hello, World!"],
+        // The sum of the lengths of three greetings.
+        (0, _) => &["--body", "39"],
+        _ => &["--echo"],
+    };
+    measured(process, round, "open", &numbers, what)
+}
+
+/// Runs our own client, and watches the server meanwhile.
+fn measured(
+    process: &mut Process,
     round: &Round,
     subcommand: &str,
     numbers: &[(&str, u64)],
     more: &[&str],
-) -> Result<Report> {
+) -> Result<Vec<Sample>> {
     let mut command = Command::new(round.load);
-    command.arg(subcommand).args(more);
+    command
+        .args([subcommand, "--port", &port(process)?.to_string()])
+        .args(more);
     for (option, number) in numbers {
-        command.arg(option).arg(number.to_string());
+        command.args([option, &number.to_string()[..]]);
     }
-    let output = run(command, round)?;
-    serde_json::from_str(&output).with_context(|| format!("the client said {output:?}"))
+    let (peak, output) = watched(process.id(), || run(command, round));
+    let output = output?;
+    let report: Report =
+        serde_json::from_str(&output).with_context(|| format!("the client said {output:?}"))?;
+    let connections = round.get("connections");
+    let mut samples = peak.samples();
+    samples.extend(of(&report, round.get("delay_ms") as f64, connections));
+    Ok(samples)
 }
 
-pub fn latency(metric: &str, ms: Option<f64>) -> Sample {
-    Sample {
-        value: ms.ok_or_else(|| "no request was answered".to_owned()),
+/// The numbers of a report. Fewer open connections than there were to be are remarked on: then the
+/// numbers are those of fewer.
+fn of(report: &Report, delay_ms: f64, connections: u64) -> Vec<Sample> {
+    let (latency, most) = (&report.latency, report.peak_connections);
+    let errors = report.errors as f64 * 100.0 / report.requests.max(1) as f64;
+    let first = report
+        .first_error
+        .as_ref()
+        .map(|error| format!("the first error: {error}"));
+    let missing =
+        (most < connections).then(|| format!("no more than {most} connections were open"));
+    let maybe = |metric: &str, value: Option<f64>| Sample {
+        value: value.ok_or_else(|| "no request was answered".to_owned()),
         ..Sample::new(metric, 0.0)
-    }
-}
-
-pub fn errors(report: &Report) -> Sample {
-    Sample {
-        remark: report
-            .first_error
-            .as_ref()
-            .map(|error| format!("the first error: {error}")),
-        ..Sample::new(
-            "errors",
-            report.errors as f64 * 100.0 / report.requests.max(1) as f64,
-        )
-    }
-}
-
-impl Driver for Users {
-    fn serves(&self) -> bool {
-        true
-    }
-
-    fn warm_up(&self, process: &mut Process, round: &Round) -> Result<()> {
-        // Handlers wait: more users would not make it take longer.
-        self.load(process, round, 500, 200).map(drop)
-    }
-
-    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let (users, ramp) = (round.param("users")?, round.param("ramp_ms")?);
-        let (peak, outcome) = watched(process.id(), || self.load(process, round, users, ramp));
-        let (outcome, delay) = (outcome?, round.param("delay_ms")? as f64);
-        let Latency {
-            mean_ms,
-            p99_ms,
-            max_ms,
-            ..
-        } = outcome.latency;
-        let over =
-            |metric: &str, ms: Option<f64>| latency(metric, ms.map(|ms| (ms - delay).max(0.0)));
-        Ok(vec![
-            errors(&outcome),
-            over("mean over the delay", mean_ms),
-            over("p99 over the delay", p99_ms),
-            over("max over the delay", max_ms),
-            Sample::new("memory", peak.mib()),
-            Sample::new("OS threads", peak.threads as f64),
-        ])
-    }
-}
-
-impl Users {
-    fn load(
-        &self,
-        process: &mut Process,
-        round: &Round,
-        users: u64,
-        ramp_ms: u64,
-    ) -> Result<Report> {
-        let timeout_ms = 2 * round.param("delay_ms")? + 10_000;
-        let numbers = [
-            ("--port", port(process)?.into()),
-            ("--users", users),
-            ("--requests", self.requests),
-            ("--ramp-ms", ramp_ms),
-            ("--timeout-ms", timeout_ms),
-        ];
-        client(round, "users", &numbers, &[])
-    }
-}
-
-/// A frontend that calls a backend three times for each request.
-pub struct Gateway {
-    pub connections: u64,
-    pub ramp_ms: u64,
-    pub measure_ms: u64,
-}
-
-impl Driver for Gateway {
-    fn serves(&self) -> bool {
-        true
-    }
-
-    fn descriptors(&self) -> u64 {
-        // A client and a call of the backend.
-        2 * self.connections + 64
-    }
-
-    fn warm_up(&self, process: &mut Process, round: &Round) -> Result<()> {
-        // Few enough that the slowest does not take long.
-        self.load(process, round, self.connections.min(200), 200)
-            .map(drop)
-    }
-
-    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let outcome = self.load(process, round, self.connections, self.ramp_ms)?;
-        Ok(vec![
-            errors(&outcome),
-            latency("mean", outcome.latency.mean_ms),
-            latency("p99", outcome.latency.p99_ms),
-        ])
-    }
-}
-
-impl Gateway {
-    fn load(
-        &self,
-        process: &mut Process,
-        round: &Round,
-        connections: u64,
-        ramp: u64,
-    ) -> Result<Report> {
-        let numbers = [
-            ("--port", port(process)?.into()),
-            ("--connections", connections),
-            ("--ramp-ms", ramp),
-            ("--measure-ms", self.measure_ms),
-            ("--timeout-ms", 20_000),
-        ];
-        client(round, "open", &numbers, &["--body", "39"])
-    }
+    };
+    let over = |metric: &str, ms: Option<f64>| maybe(metric, ms.map(|ms| (ms - delay_ms).max(0.0)));
+    let server = report.server.filter(|share| share.answered > 0);
+    vec![
+        Sample::new("errors", errors).remark(first),
+        Sample::new("requests", report.per_second).remark(missing),
+        maybe("mean", latency.mean_ms),
+        maybe("p50", latency.p50_ms),
+        maybe("p99", latency.p99_ms),
+        over("mean over the delay", latency.mean_ms),
+        over("p99 over the delay", latency.p99_ms),
+        over("max over the delay", latency.max_ms),
+        maybe(
+            "processor",
+            server.map(|share| share.cpu_s * 1e6 / share.answered as f64),
+        ),
+    ]
 }
 
 /// The backend that all frontends call. Ends when dropped.
@@ -168,24 +122,22 @@ impl Backend {
     /// # Errors
     ///
     /// If it does not start.
-    pub fn start(load: &std::path::Path, delay_ms: u64) -> Result<Backend> {
+    pub fn start(load: &Path, delay_ms: u64) -> Result<Backend> {
         #[derive(Deserialize)]
         struct Listening {
             listening: u16,
         }
         let mut command = Command::new(load);
         command.args(["backend", "--delay-ms", &delay_ms.to_string()]);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
         let mut line = String::new();
         let stdout = child.stdout.take().context("no pipe from the backend")?;
         let mut backend = Backend { child, port: 0 };
         BufReader::new(stdout).read_line(&mut line)?;
-        let Listening { listening } =
+        let told: Listening =
             serde_json::from_str(&line).with_context(|| format!("the backend said {line:?}"))?;
-        backend.port = listening;
+        backend.port = told.listening;
         Ok(backend)
     }
 }

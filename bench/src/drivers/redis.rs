@@ -1,59 +1,28 @@
-//! `redis-server` under load from `redis-benchmark`, both as they come.
+//! `redis-server` under load from `redis-benchmark`, both as they come. The peer becomes the
+//! server, and is killed after the round.
 
-use super::usage::processor_time;
-use super::wrk::{port, run};
-use super::{Driver, Round, Sample};
+use super::{Round, Sample, per_request, port, run, wait_until};
 use crate::process::Process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-/// The peer becomes a server, and is killed after the round.
-pub struct Redis;
-
-impl Driver for Redis {
-    fn serves(&self) -> bool {
-        true
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some("redis-benchmark")
-    }
-
-    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let port = port(process)?;
-        wait_for(port)?;
-        let (clients, requests) = (round.param("clients")?, round.param("requests")?);
-        let before = processor_time(process.id())?;
-        let mut command = Command::new("redis-benchmark");
-        command.args(["--csv", "-t", "set,get"]);
-        for (option, number) in [("-p", port.into()), ("-c", clients), ("-n", requests)] {
-            command.args([option, &number.to_string()]);
-        }
-        let output = run(command, round)?;
-        let taken = processor_time(process.id())?.saturating_sub(before);
-        process.abandon();
-        let micros = taken.as_secs_f64() * 1e6 / (2 * requests) as f64;
-        Ok(vec![
-            Sample::new("SET", per_second(&output, "SET")?),
-            Sample::new("GET", per_second(&output, "GET")?),
-            Sample::new("processor", micros),
-        ])
-    }
-}
-
-/// Waits until the server listens, which it does not tell.
-fn wait_for(port: u16) -> Result<()> {
-    const LIMIT: Duration = Duration::from_secs(60);
-    let start = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if start.elapsed() > LIMIT {
-            bail!("redis-server does not listen");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
+pub fn round(process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
+    let port = port(process)?;
+    // It does not tell when it listens.
+    let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    wait_until(listens, "redis-server does not listen")?;
+    let mut command = Command::new("redis-benchmark");
+    command.args(["--csv", "-t", "set,get", "-p", &port.to_string()]);
+    let (clients, requests) = (round.get("clients"), round.get("requests"));
+    command.args(["-c", &clients.to_string(), "-n", &requests.to_string()]);
+    let (output, micros) = per_request(process, || run(command, round), |_| 2 * requests)?;
+    process.abandon();
+    Ok(vec![
+        Sample::new("SET", per_second(&output, "SET")?),
+        Sample::new("GET", per_second(&output, "GET")?),
+        Sample::new("processor", micros),
+    ])
 }
 
 /// The requests per second of a test: the second column of its line, `"SET","98765.43",...`.
@@ -68,4 +37,12 @@ fn per_second(csv: &str, test: &str) -> Result<f64> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    #[test]
+    fn the_rate_of_a_test_is_in_its_line() {
+        let csv =
+            "\"test\",\"rps\",\"avg\"\n\"SET\",\"98765.43\",\"0.2\"\n\"GET\",\"5.5\",\"0.2\"\n";
+        assert_eq!(super::per_second(csv, "GET").unwrap(), 5.5);
+        assert!(super::per_second(csv, "INCR").is_err());
+    }
+}

@@ -1,56 +1,42 @@
-//! Drivers that look at what a process takes of the system while it works.
+//! What a process takes of the system while it works.
 
-use super::{Driver, Itself, Round, Sample, check_output, work};
+use super::{Round, Sample, itself};
 use crate::memory::{kib_field, number_field};
 use crate::process::Process;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs::{DirEntry, read_dir, read_to_string};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// OS threads and memory at their highest, and processor time.
-pub struct Usage;
-
-impl Driver for Usage {
-    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let pid = process.id();
-        let (start, before) = (Instant::now(), processor_time(pid)?);
-        let (peak, worked) = watched(pid, || Itself.round(process, round));
-        worked?;
-        let busy = processor_time(pid)?.saturating_sub(before).as_secs_f64() * 1000.0;
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(vec![
-            Sample::new("OS threads", peak.threads as f64),
-            Sample::new("memory", peak.mib()),
-            Sample::new("processor", busy / seconds),
-        ])
-    }
-}
-
-/// From the start of the process to its end.
-pub struct WholeProcess;
-
-impl Driver for WholeProcess {
-    fn round(&self, process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
-        let work = work(process, |_, at, _| bail!("it stands still at {at:?}"))?;
-        check_output(&work.output, round.params, round.case.call)?;
-        // What follows the round is the end of its input and its exit, a millisecond or few.
-        let whole = process.started().elapsed();
-        Ok(vec![Sample::new("whole process", whole.as_secs_f64())])
-    }
+pub fn round(process: &mut Process, round: &Round) -> Result<Vec<Sample>> {
+    let pid = process.id();
+    let (start, before) = (Instant::now(), processor_time(pid)?);
+    let (peak, worked) = watched(pid, || itself(process, round));
+    worked?;
+    let busy = processor_time(pid)?.saturating_sub(before).as_secs_f64() * 1000.0;
+    let mut samples = peak.samples();
+    samples.push(Sample::new(
+        "processor",
+        busy / start.elapsed().as_secs_f64(),
+    ));
+    Ok(samples)
 }
 
 /// The most a process has had.
 #[derive(Clone, Copy, Default)]
 pub struct Peak {
-    pub threads: u64,
+    threads: u64,
     kib: u64,
 }
 
 impl Peak {
-    pub fn mib(self) -> f64 {
-        self.kib as f64 / 1024.0
+    pub fn samples(self) -> Vec<Sample> {
+        vec![
+            Sample::new("OS threads", self.threads as f64),
+            Sample::new("memory", self.kib as f64 / 1024.0),
+        ]
     }
 
     fn update(&mut self, pid: u32) -> Result<()> {
@@ -114,4 +100,21 @@ fn times(stat: &str, field: usize) -> Result<Duration> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let numbers: Vec<String> = (4..=52).map(|field| (field * 10).to_string()).collect();
+        let stat = format!("1 (a) b)) S {}", numbers.join(" "));
+        let per_tick = 1000 / rustix::param::clock_ticks_per_second();
+        assert_eq!(
+            times(&stat, UTIME).unwrap(),
+            Duration::from_millis(290 * per_tick)
+        );
+        assert_eq!(
+            times(&stat, CUTIME).unwrap(),
+            Duration::from_millis(330 * per_tick)
+        );
+    }
+}

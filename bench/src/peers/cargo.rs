@@ -1,56 +1,45 @@
 //! Programs in Rust, which are packages of the workspace `bench/peers`: built as this program was.
 
 use super::{Places, run};
-use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const RELEASE: bool = !cfg!(debug_assertions);
+const PROFILE: &str = if RELEASE { "release" } else { "debug" };
 
-/// Builds packages and gives the paths of their programs.
+/// Builds a package and gives the path of its program.
 ///
 /// # Errors
 ///
 /// What cargo said.
-pub fn programs(places: &Places, packages: &[&str]) -> Result<Vec<PathBuf>, String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.arg("build").args(RELEASE.then_some("--release"));
-    command.args(["--message-format", "json-render-diagnostics", "--quiet"]);
-    command.arg("--target-dir").arg(&places.target);
-    command.current_dir(&places.peers);
-    command.args(packages.iter().flat_map(|package| ["--package", package]));
-    let messages = run(&mut command, "cargo")?;
-    let messages = String::from_utf8_lossy(&messages);
-    Ok(messages.lines().filter_map(executable).collect())
+pub fn program(places: &Places, package: &str) -> Result<PathBuf, String> {
+    build(places, &places.peers, &[package])?;
+    Ok(places.target.join(PROFILE).join(package))
 }
 
-/// Builds `pirn` and the library that it preloads; gives the path of `pirn`.
+/// Builds `pirn` and the library that it preloads, which it finds beside itself; gives the path of
+/// `pirn`.
 ///
 /// # Errors
 ///
 /// What cargo said.
 pub fn pirn(places: &Places) -> Result<PathBuf, String> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.arg("build").args(RELEASE.then_some("--release"));
-    command.args([
-        "--quiet",
-        "--package",
-        "pirn-preload",
-        "--package",
-        "pirn-cli",
-    ]);
-    command.arg("--target-dir").arg(&places.target);
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    run(&mut command, "cargo")?;
-    let profile = if RELEASE { "release" } else { "debug" };
-    // It finds the library beside itself.
-    Ok(places.target.join(profile).join("pirn"))
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    build(places, here, &["pirn-preload", "pirn-cli"])?;
+    Ok(places.target.join(PROFILE).join("pirn"))
 }
 
-/// The program that a message of cargo tells of.
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    Some(message["executable"].as_str()?.into())
+fn build(places: &Places, folder: &Path, packages: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["build", "--quiet"])
+        .args(RELEASE.then_some("--release"));
+    command
+        .arg("--target-dir")
+        .arg(&places.target)
+        .current_dir(folder);
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
+    run(&mut command, "cargo").map(drop)
 }
 
 /// How they are built.
@@ -60,6 +49,3 @@ pub fn flags() -> &'static str {
         false => "cargo build (NOT optimised)",
     }
 }
-
-#[cfg(test)]
-mod tests;

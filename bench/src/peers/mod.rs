@@ -1,14 +1,13 @@
 //! The peers: which there are, how each is found, built and started.
 
 mod cargo;
-mod erlang;
-mod go;
 pub mod java;
 mod run;
 
 use crate::catalog::Program;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,11 +25,14 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The words that start one of its programs, and its own where it has no such one.
-    pub fn command(&self, program: Program) -> &[OsString] {
+    /// Returns the command that starts one of its programs, and its own where it has no such one.
+    pub fn command(&self, program: Program) -> Command {
         let mut others = self.others.iter();
         let found = others.find(|(other, _)| *other == program);
-        found.map_or(&self.own, |(_, command)| command)
+        let words = found.map_or(&self.own, |(_, command)| command);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
     }
 }
 
@@ -58,11 +60,14 @@ pub struct Known {
 enum Source {
     /// A package of the workspace `bench/peers`.
     Cargo(&'static str),
+    /// That of `pirn`, with its other form of actors.
+    Processes,
     Go,
     /// The program in Java, with this kind of thread.
     Java(&'static str),
     /// A project of Maven, in this folder, with this class that has `main`.
     Maven(&'static str, &'static str),
+    /// It compiles to machine code when it loads, not while it runs.
     Erlang,
     /// Programs that know nothing of Pirn: under `pirn run`, or natively.
     Run {
@@ -70,125 +75,87 @@ enum Source {
     },
 }
 
-const NATIVE: Kind = Kind {
-    os_threads: false,
-    jit: false,
-    partial: false,
-};
-const JAVA: Kind = Kind {
-    jit: true,
-    ..NATIVE
-};
-/// It has few of the workloads.
-const PARTIAL: Kind = Kind {
-    partial: true,
-    ..NATIVE
-};
-/// The same, in Java.
-const PARTIAL_JAVA: Kind = Kind {
-    partial: true,
-    ..JAVA
-};
-
 /// All of them, in the order of the reports.
 pub const KNOWN: &[Known] = &[
-    known("pirn", "Pirn", NATIVE, Source::Cargo("peer-pirn")),
+    known("pirn", "Pirn", Source::Cargo("peer-pirn")),
     known(
         "jdk-virtual",
         "JDK virtual threads",
-        JAVA,
         Source::Java("virtual"),
     ),
-    known("go", "Go", NATIVE, Source::Go),
-    known("tokio", "tokio", NATIVE, Source::Cargo("peer-tokio")),
-    known("may", "may", NATIVE, Source::Cargo("peer-may")),
+    known("go", "Go", Source::Go),
+    known("tokio", "tokio", Source::Cargo("peer-tokio")),
+    known("may", "may", Source::Cargo("peer-may")),
     known(
         "jdk-platform",
         "JDK platform threads",
-        Kind {
-            os_threads: true,
-            ..JAVA
-        },
         Source::Java("platform"),
-    ),
+    )
+    .of_the_system(),
     known(
         "os-threads",
         "OS threads (Rust)",
-        Kind {
-            os_threads: true,
-            ..NATIVE
-        },
         Source::Cargo("peer-os-threads"),
-    ),
+    )
+    .of_the_system(),
     known(
         "helidon",
         "Helidon (JDK virtual)",
-        PARTIAL_JAVA,
         Source::Maven("helidon", "peer.helidon.Main"),
-    ),
-    known("rayon", "rayon", PARTIAL, Source::Cargo("peer-rayon")),
-    known(
-        "pirn-process",
-        "Pirn (processes)",
-        PARTIAL,
-        Source::Cargo("peer-pirn-process"),
-    ),
-    known(
-        "pirn-http",
-        "pirn-http",
-        PARTIAL,
-        Source::Cargo("peer-pirn-http"),
-    ),
+    )
+    .partial(),
+    known("rayon", "rayon", Source::Cargo("peer-rayon")).partial(),
+    known("pirn-process", "Pirn (processes)", Source::Processes).partial(),
+    known("pirn-http", "pirn-http", Source::Cargo("peer-pirn-http")).partial(),
     known(
         "pirn-textbook",
         "Pirn (textbook server)",
-        PARTIAL,
         Source::Cargo("peer-pirn"),
-    ),
-    known("ractor", "ractor", PARTIAL, Source::Cargo("peer-ractor")),
-    known("kameo", "kameo", PARTIAL, Source::Cargo("peer-kameo")),
-    known(
-        "actix",
-        "actix (one thread)",
-        PARTIAL,
-        Source::Cargo("peer-actix"),
-    ),
-    known(
-        "erlang",
-        "Erlang",
-        // It compiles to machine code when it loads, not while it runs.
-        PARTIAL,
-        Source::Erlang,
-    ),
+    )
+    .partial(),
+    known("ractor", "ractor", Source::Cargo("peer-ractor")).partial(),
+    known("kameo", "kameo", Source::Cargo("peer-kameo")).partial(),
+    known("actix", "actix (one thread)", Source::Cargo("peer-actix")).partial(),
+    known("erlang", "Erlang", Source::Erlang).partial(),
     known(
         "fibry",
         "Fibry (JDK virtual)",
-        PARTIAL_JAVA,
         Source::Maven("fibry", "peer.fibry.Main"),
-    ),
+    )
+    .partial(),
     known(
         "native",
         "Native (OS threads)",
-        Kind {
-            os_threads: true,
-            ..PARTIAL
-        },
         Source::Run { virtually: false },
-    ),
-    known(
-        "pirn-run",
-        "pirn run",
-        PARTIAL,
-        Source::Run { virtually: true },
-    ),
+    )
+    .partial()
+    .of_the_system(),
+    known("pirn-run", "pirn run", Source::Run { virtually: true }).partial(),
 ];
 
-const fn known(name: &'static str, title: &'static str, kind: Kind, source: Source) -> Known {
+const fn known(name: &'static str, title: &'static str, source: Source) -> Known {
+    let kind = Kind {
+        os_threads: false,
+        jit: matches!(source, Source::Java(_) | Source::Maven(..)),
+        partial: false,
+    };
     Known {
         name,
         title,
         kind,
         source,
+    }
+}
+
+impl Known {
+    const fn partial(mut self) -> Known {
+        self.kind.partial = true;
+        self
+    }
+
+    const fn of_the_system(mut self) -> Known {
+        self.kind.os_threads = true;
+        self
     }
 }
 
@@ -242,12 +209,16 @@ impl Builder {
         let mut others = Vec::new();
         let (own, flags) = match known.source {
             Source::Cargo(package) => self.cargo(package)?,
-            Source::Go => go::build(&self.places)?,
+            Source::Processes => {
+                let (program, flags) = self.cargo("peer-pirn")?;
+                ([program, vec!["processes".into()]].concat(), flags)
+            }
+            Source::Go => go(&self.places)?,
             Source::Java(threads) => self.java(threads)?,
             Source::Maven(folder, main) => {
                 java::maven(&self.jdk.clone()?, &self.places, folder, main)?
             }
-            Source::Erlang => erlang::build(&self.places)?,
+            Source::Erlang => erlang(&self.places)?,
             Source::Run { virtually } => {
                 let java_server = match &self.jdk {
                     Ok(_) => Some(self.java("platform")?.0),
@@ -286,17 +257,11 @@ impl Builder {
     ///
     /// If it cannot be built.
     pub fn load(&self) -> Result<PathBuf, String> {
-        let mut built = cargo::programs(&self.places, &["bench-load"])?;
-        built
-            .pop()
-            .ok_or_else(|| "cargo made no bench-load".to_owned())
+        cargo::program(&self.places, "bench-load")
     }
 
     fn cargo(&self, package: &str) -> Result<(Vec<OsString>, String), String> {
-        let mut built = cargo::programs(&self.places, &[package])?;
-        let program = built
-            .pop()
-            .ok_or_else(|| format!("cargo made no {package}"))?;
+        let program = cargo::program(&self.places, package)?;
         Ok((vec![program.into()], cargo::flags().into()))
     }
 }
@@ -331,6 +296,44 @@ impl Places {
     }
 }
 
+/// Whether a program can be started: it is in one of the folders of `PATH`, or a JDK.
+pub fn is_installed(program: &str) -> bool {
+    let is_in = |folder: PathBuf| folder.join(program).is_file();
+    match program {
+        "java" => java::plain().is_some(),
+        "JDK 25" => java::Jdk::find().is_ok(),
+        _ => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(is_in),
+    }
+}
+
+/// Builds the program in Go; gives how to start it, and how it was built.
+fn go(places: &Places) -> Result<(Vec<OsString>, String), String> {
+    let program = places.out.join("go").join("peer");
+    let mut command = Command::new("go");
+    command.current_dir(places.peers.join("go"));
+    command.args(["build", "-o"]).arg(&program).arg(".");
+    run(&mut command, "go")?;
+    Ok((vec![program.into()], "go build".into()))
+}
+
+/// Builds the program in Erlang; gives how to start it, and its flags: with room for more processes
+/// than the 262,144 of the default, which the largest sizes need, and without the files of those
+/// that crash.
+fn erlang(places: &Places) -> Result<(Vec<OsString>, String), String> {
+    const FLAGS: [&str; 5] = ["+P", "4000000", "-env", "ERL_CRASH_DUMP_SECONDS", "0"];
+    let (sources, out) = (places.peers.join("erlang"), places.out.join("erlang"));
+    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let mut command = Command::new("erlc");
+    command.args(["-Wall", "-Werror", "-o"]).arg(&out);
+    command.args(["actors.erl", "actors_workloads.erl"].map(|file| sources.join(file)));
+    run(&mut command, "erlc")?;
+    let mut command: Vec<OsString> = vec!["erl".into()];
+    command.extend(FLAGS.map(OsString::from));
+    command.extend(["-noshell".into(), "-pa".into(), out.into()]);
+    command.extend(["-s", "actors", "main", "-extra"].map(OsString::from));
+    Ok((command, format!("erl {}", FLAGS.join(" "))))
+}
+
 /// Runs a tool; the error is the end of what it said.
 fn run(command: &mut Command, tool: &str) -> Result<Vec<u8>, String> {
     let output = command.output().map_err(|error| match error.kind() {
@@ -348,4 +351,18 @@ fn run(command: &mut Command, tool: &str) -> Result<Vec<u8>, String> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_named_and_one_that_fails_is_quoted() {
+        let error = run(&mut Command::new("no-such-tool-anywhere"), "nst").unwrap_err();
+        assert_eq!(error, "nst is not installed");
+        let mut command = Command::new("sh");
+        let error = run(command.args(["-c", "echo why >&2; exit 3"]), "sh").unwrap_err();
+        assert!(
+            error.contains("exit status: 3") && error.contains("why"),
+            "{error}"
+        );
+    }
+}

@@ -1,8 +1,7 @@
 //! Programs that know nothing of Pirn, which are started natively or under `pirn run`.
 
-use super::{Places, cargo, java, run};
+use super::{Places, cargo, is_installed, java, run};
 use crate::catalog::Program;
-use crate::programs;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub fn build(
     let mut add = |program, command: Vec<OsString>| {
         others.push((program, [prefix.clone(), command].concat()));
     };
-    if programs::is_installed("cc") {
+    if is_installed("cc") {
         add(Program::C, c(places)?);
         flags.push("cc -O2".into());
     }
@@ -61,8 +60,7 @@ pub fn build(
     if let Some(command) = java_server {
         add(Program::JavaServer, command);
     }
-    let launcher = cargo::programs(places, &["peer-run"])?.pop();
-    let launcher = launcher.ok_or_else(|| "cargo made no peer-run".to_owned())?;
+    let launcher = cargo::program(places, "peer-run")?;
     let how = pirn.map_or_else(|| "native".into(), PathBuf::into_os_string);
     let python = python.map_or_else(OsString::new, PathBuf::into_os_string);
     Ok(Programs {

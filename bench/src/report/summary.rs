@@ -1,35 +1,8 @@
-//! The common content of the table and the page: rankings, ratios, goals, missing numbers, texts.
+//! The common content of the two tables: rankings, ratios, goals, missing numbers, texts.
 
 use crate::catalog::{Better, Metric};
-use crate::results::{
-    CaseResults, MetricResults, PIRN, Results, Row, Verdict, WorkloadResults, number,
-};
-
-/// How Pirn compares with the best of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Win,
-    /// Less than 2 % apart.
-    Draw,
-    Loss,
-}
-
-pub fn outcome(metric: &MetricResults) -> Option<Outcome> {
-    let verdict = metric.verdict.as_ref()?;
-    Some(match turned(metric, verdict.median) {
-        _ if verdict.loses => Outcome::Loss,
-        worse if worse < 0.98 => Outcome::Win,
-        _ => Outcome::Draw,
-    })
-}
-
-/// Returns a ratio of this metric, inverted where higher is better: above 1 Pirn is always worse.
-pub fn turned(metric: &MetricResults, ratio: f64) -> f64 {
-    match metric.metric.better {
-        Better::Lower => ratio,
-        Better::Higher => 1.0 / ratio,
-    }
-}
+use crate::results::{CaseResults, MetricResults, PIRN, Results, Row, Verdict, WorkloadResults};
+use crate::text::number;
 
 /// Returns the rows, the best first.
 pub fn ranked(metric: &MetricResults) -> Vec<&Row> {
@@ -41,10 +14,6 @@ pub fn ranked(metric: &MetricResults) -> Vec<&Row> {
     rows
 }
 
-pub fn row_of<'a>(metric: &'a MetricResults, peer: &str) -> Option<&'a Row> {
-    metric.rows.iter().find(|row| row.peer == peer)
-}
-
 /// Returns the losses, the worst first.
 pub fn worst_losses(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &MetricResults)> {
     let mut losses: Vec<_> = results.losses().collect();
@@ -52,7 +21,7 @@ pub fn worst_losses(results: &Results) -> Vec<(&WorkloadResults, &CaseResults, &
         metric
             .verdict
             .as_ref()
-            .map_or(0.0, |v| turned(metric, v.median))
+            .map_or(0.0, |v| metric.worse(v.median))
     };
     losses.sort_by(|(_, _, a), (_, _, b)| worse(b).total_cmp(&worse(a)));
     losses
@@ -148,17 +117,9 @@ pub fn ratio_with_spread(verdict: &Verdict) -> String {
         median, min, max, ..
     } = *verdict;
     if min == max {
-        return ratio(median);
+        return number(median);
     }
-    format!("{} ({} to {})", ratio(median), ratio(min), ratio(max))
-}
-
-pub fn ratio(ratio: f64) -> String {
-    if ratio == f64::INFINITY {
-        "∞".into()
-    } else {
-        number(ratio)
-    }
+    format!("{} ({} to {})", number(median), number(min), number(max))
 }
 
 /// `146.2 ns/thread`.
@@ -234,4 +195,15 @@ pub fn shortened(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_one_line_without_control_characters() {
+        assert_eq!(clean("a\x1b[31m\n\n  b\tc\0"), "a[31m b c");
+        assert_eq!(
+            [shortened("abcdef", 4), shortened("äöüß", 4)],
+            ["abc…", "äöüß"]
+        );
+    }
+}

@@ -2,8 +2,9 @@
 
 use super::summary::{self, Missing};
 use crate::results::{
-    CaseResults, MetricResults, PeerInfo, Results, Row, WorkloadResults, is_ours, number,
+    CaseResults, MetricResults, PeerInfo, Results, Row, WorkloadResults, is_ours,
 };
+use crate::text::number;
 
 /// Columns of the terminal.
 const WIDTH: usize = 110;
@@ -87,6 +88,9 @@ impl Out {
     fn workload(&mut self, results: &Results, workload: &WorkloadResults) {
         self.heading(&workload.name.to_uppercase());
         self.wrapped("  ", &workload.about, 2);
+        if let Some(run) = &workload.run {
+            self.wrapped("  run: ", run, 7);
+        }
         for source in &workload.sources {
             self.wrapped("  elsewhere: ", source, 13);
         }
@@ -177,7 +181,7 @@ impl Out {
                 continue;
             };
             let what = summary::label(workload, case, metric);
-            let values = [metric.ours(), summary::row_of(metric, &verdict.best)]
+            let values = [metric.ours(), metric.row(&verdict.best)]
                 .map(|row| row.map_or(f64::NAN, |row| row.median));
             let values = format!(
                 "{} against {}",

@@ -1,61 +1,109 @@
 //! Benchmark peer: actors of kameo, on tokio's multi-threaded runtime as it comes. Their mailboxes
 //! have room for 64 messages, as they have by default.
 
-mod asks;
-mod counter;
-mod lives;
-mod messages;
-mod rows;
-
-use anyhow::{Context, Result};
-use kameo::Actor;
-use kameo::actor::ActorRef;
-use peer_protocol::{Params, Workload, actors};
-use std::future::Future;
+use anyhow::{Context as _, Result};
+use kameo::actor::{ActorRef, Spawn};
+use kameo::message::{Context, Message};
+use peer_protocol::actors::{self, Actor, System};
+use std::convert::Infallible;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
-    peer_protocol::run("kameo", env!("MEASURED"), find)
+    peer_protocol::run("kameo", env!("MEASURED"), actors::find::<Kameo>)
 }
 
-fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
-    let make = match name {
-        "actor-messages" => messages::new,
-        "actor-asks" => asks::new,
-        "actor-create" => lives::create,
-        "actor-idle" => lives::idle,
-        "actor-chain" => chain,
-        "actor-skynet" => skynet,
-        _ => return None,
-    };
-    let runtime = Runtime::new().context("cannot start the runtime");
-    Some(runtime.and_then(|runtime| make(runtime, params)))
+struct Kameo;
+
+/// An actor of the workloads as one of kameo's.
+struct Shell<A>(A);
+
+struct Tell<M>(M);
+
+struct Ask<Q>(Q);
+
+impl<A: Actor<Kameo>> kameo::Actor for Shell<A> {
+    type Args = Self;
+    type Error = Infallible;
+
+    async fn on_start(shell: Self, _: ActorRef<Self>) -> Result<Self, Infallible> {
+        Ok(shell)
+    }
 }
 
-fn chain(runtime: Runtime, params: &Params) -> Result<Workload> {
-    actors::chain(params, move |row| inside(&runtime, rows::chain(row)))
+impl<A: Actor<Kameo>> Message<Tell<A::Tell>> for Shell<A> {
+    type Reply = ();
+
+    async fn handle(&mut self, Tell(message): Tell<A::Tell>, _: &mut Context<Self, ()>) {
+        self.0.told(message).await;
+    }
 }
 
-fn skynet(runtime: Runtime, params: &Params) -> Result<Workload> {
-    actors::skynet(params, move |leaves| inside(&runtime, rows::skynet(leaves)))
+impl<A: Actor<Kameo>> Message<Ask<A::Ask>> for Shell<A> {
+    type Reply = u64;
+
+    async fn handle(&mut self, Ask(question): Ask<A::Ask>, _: &mut Context<Self, u64>) -> u64 {
+        self.0.asked(question).number().await
+    }
 }
 
-/// Gives what `work` returns when a task does it.
-fn inside<T: Send + 'static>(
-    runtime: &Runtime,
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    runtime.block_on(runtime.spawn(work))?
-}
+impl System for Kameo {
+    type Runtime = Runtime;
+    type Ref<A: Actor<Self>> = ActorRef<Shell<A>>;
+    type Life = ();
+    type End<A: Actor<Self>> = ActorRef<Shell<A>>;
 
-/// Ends actors after the messages that they have, and waits for that.
-async fn end<A: Actor>(actors: &[ActorRef<A>]) -> Result<()> {
-    for actor in actors {
+    fn start() -> Result<Runtime> {
+        Runtime::new().context("cannot start the runtime")
+    }
+
+    fn run<T: Send + 'static>(
+        runtime: &Runtime,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        runtime.block_on(runtime.spawn(work))?
+    }
+
+    fn task(
+        work: impl Future<Output = Result<()>> + Send + 'static,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let task = tokio::spawn(work);
+        async move { task.await? }
+    }
+
+    async fn spawn<A: Actor<Self>>(actor: A) -> Result<(ActorRef<Shell<A>>, ())> {
+        Ok((Shell::spawn(Shell(actor)), ()))
+    }
+
+    async fn tell<A: Actor<Self>>(actor: &ActorRef<Shell<A>>, message: A::Tell) -> Result<()> {
+        let sent = actor.tell(Tell(message)).await;
+        sent.ok().context("the actor has gone")
+    }
+
+    async fn ask<A: Actor<Self>>(actor: &ActorRef<Shell<A>>, question: A::Ask) -> Result<u64> {
+        let answer = actor.ask(Ask(question)).await;
+        answer.ok().context("the actor has not answered")
+    }
+
+    async fn ask_later<A: Actor<Self>>(
+        actor: &ActorRef<Shell<A>>,
+        question: A::Ask,
+    ) -> Result<impl Future<Output = Result<u64>> + Send + 'static> {
+        let answer = actor.ask(Ask(question)).enqueue().await;
+        let answer = answer.ok().context("the actor has gone")?;
+        Ok(async { answer.await.ok().context("the actor has not answered") })
+    }
+
+    async fn close<A: Actor<Self>>(
+        actor: ActorRef<Shell<A>>,
+        (): (),
+    ) -> Result<ActorRef<Shell<A>>> {
         actor.stop_gracefully().await?;
+        Ok(actor)
     }
-    for actor in actors {
+
+    async fn ended<A: Actor<Self>>(actor: ActorRef<Shell<A>>) -> Result<()> {
         actor.wait_for_shutdown().await;
+        Ok(())
     }
-    Ok(())
 }

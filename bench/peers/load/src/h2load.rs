@@ -24,13 +24,13 @@ pub struct H2load {
 
 /// Loads `GET /` on this port of 127.0.0.1 from one thread, over HTTP/2 by prior knowledge: each
 /// connection has this many requests under way. Each request becomes a line of the file `log`.
-pub fn command(port: u16, connections: u64, streams: u64, seconds: u32, log: &Path) -> Command {
+pub fn command(port: u16, connections: u64, streams: u64, seconds: u64, log: &Path) -> Command {
     let mut h2load = Command::new("h2load");
     for (option, number) in [
         ("--threads", 1),
         ("--clients", connections),
         ("--max-concurrent-streams", streams),
-        ("--duration", seconds.into()),
+        ("--duration", seconds),
     ] {
         h2load.arg(format!("{option}={number}"));
     }

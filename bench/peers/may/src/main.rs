@@ -1,77 +1,58 @@
-//! Benchmark peer: coroutines of the crate may, as its own examples use them.
+//! Benchmark peer: coroutines of the crate may. The workloads are the very files of the peers
+//! `pirn` and `os-threads`, with may's `sync` and `net`, and `thread` for its coroutines; its HTTP
+//! server is may_minihttp.
 //!
 //! may is used as it comes. Its number of workers follows the CPU affinity by default (it asks
 //! `num_cpus`, which asks `sched_getaffinity`), and its stacks of 32 KiB hold every workload but
 //! `deep`.
 
-mod computing;
-mod coroutines;
-mod deep;
-mod echo;
 mod http;
 mod http_client;
-mod mutex;
-mod parked;
-mod rows;
 mod scope;
-mod sleeping;
-mod spawn;
-mod switching;
-mod ticker;
-mod timers;
+mod thread;
+#[path = "../../threads/mod.rs"]
+mod workloads;
 
-use anyhow::Result;
-use peer_protocol::{Params, Round, Workload};
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use may::net;
+use std::panic;
 use std::process::ExitCode;
+
+/// may's, with the bounded channel that it does not have: its channels are not bounded.
+mod sync {
+    pub use may::sync::{Condvar, Mutex};
+
+    pub mod mpsc {
+        pub use may::sync::mpsc::{Receiver, Sender, channel};
+
+        pub fn sync_channel<T>(_: usize) -> (Sender<T>, Receiver<T>) {
+            channel()
+        }
+    }
+}
+
+/// Of a coroutine.
+const DEFAULT_STACK: usize = 32 << 10;
+
+/// may 0.3.51 resumes a coroutine that is unparked in the instant in which it parks from within
+/// its own `park`. If it then ends, without waiting once more, and its handle has been dropped,
+/// may waits for that `park` to be over before it frees the coroutine: forever, and the worker is
+/// lost. A yield leaves the `park`.
+fn end_after_park() {
+    thread::yield_now();
+}
 
 fn main() -> ExitCode {
     // Without a backtrace: one needs memory mappings, and may panics when it has used up all that
     // the kernel allows (two for each coroutine; vm.max_map_count).
     panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
-    peer_protocol::run("may", env!("MEASURED"), find)
-}
-
-fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
-    let make = match name {
-        "spawn" => spawn::spawn,
-        "yield" => switching::yielding,
-        "pingpong" => switching::pingpong,
-        "parked" => parked::parked,
-        "sleepers" => sleeping::sleepers,
-        "deep" => deep::deep,
-        "cpu-bound" => computing::cpu_bound,
-        "ticker" => ticker::ticker,
-        "database" => sleeping::database,
-        "skynet" => rows::skynet,
-        "chain" => rows::chain,
-        "wait-and-hurry" => computing::wait_and_hurry,
-        "mutex" => mutex::mutex,
-        "timers" => timers::timers,
-        "random-numbers" => sleeping::random_numbers,
-        "echo" => echo::echo,
-        "scope" => scope::scope,
-        "serve" => http::serve,
-        "gateway" => http::gateway,
-        "http-server" => http::http_server,
-        _ => return None,
-    };
-    Some(make(params).map(|workload| {
-        start_runtime();
-        panics_to_errors(workload)
-    }))
-}
-
-/// may starts its workers when it first spawns, which only prepares what is measured.
-fn start_runtime() {
-    coroutines::inside(|| {});
-}
-
-/// may panics, with the operating system's words, when it cannot get a stack; a coroutine that
-/// fails ends likewise in a panic of the one that joins it.
-fn panics_to_errors(mut workload: Workload) -> Workload {
-    Box::new(move |round: &mut Round| {
-        catch_unwind(AssertUnwindSafe(|| workload(round)))
-            .unwrap_or_else(|panic| Err(coroutines::error_of(&*panic)))
+    peer_protocol::run("may", env!("MEASURED"), |name, params| {
+        Some(match name {
+            "hogs" | "malloc" => return None,
+            "scope" => scope::scope(params),
+            "serve" => http::serve(params),
+            "gateway" => http::gateway(params),
+            "http-server" => http::http_server(params),
+            _ => return workloads::find(name, params),
+        })
     })
 }

@@ -1,7 +1,8 @@
 //! `scope`: coroutines in a scope, which waits for them; and cancelled ones.
 
-use crate::coroutines::{Arrivals, inside, joined};
-use anyhow::Result;
+use crate::workloads::crowd::Crowd;
+use crate::workloads::start::inside;
+use anyhow::{Result, anyhow};
 use may::coroutine::{self, JoinHandle};
 use may::go;
 use may::sync::mpsc;
@@ -12,15 +13,15 @@ use std::time::{Duration, Instant};
 pub fn scope(params: &Params) -> Result<Workload> {
     let scopes = Scopes::of(params)?;
     Ok(Box::new(move |round| {
-        scopes.report_two(round, inside(move || two(scopes.two)));
-        scopes.report_many(round, inside(move || many(scopes.many, scopes.forks)));
-        scopes.report_first(round, inside(move || first_of(scopes.first, scopes.tasks)));
+        scopes.report_two(round, inside(move || two(scopes.two))?);
+        scopes.report_many(round, inside(move || many(scopes.many, scopes.forks))?);
+        scopes.report_first(round, inside(move || first_of(scopes.first, scopes.tasks))?);
         Ok(())
     }))
 }
 
 /// Scopes of two coroutines; the sum of what they returned.
-fn two(scopes: u64) -> (Duration, u64) {
+fn two(scopes: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();
     for scope in 0..scopes {
@@ -30,11 +31,11 @@ fn two(scopes: u64) -> (Duration, u64) {
             even.join() + odd.join()
         });
     }
-    (start.elapsed(), sum)
+    Ok((start.elapsed(), sum))
 }
 
 /// Scopes of this many coroutines; the sum of what they returned.
-fn many(scopes: u64, forks: u64) -> (Duration, u64) {
+fn many(scopes: u64, forks: u64) -> Result<(Duration, u64)> {
     let mut sum = 0;
     let start = Instant::now();
     for scope in 0..scopes {
@@ -44,22 +45,20 @@ fn many(scopes: u64, forks: u64) -> (Duration, u64) {
             forked.into_iter().map(|fork| fork.join()).sum::<u64>()
         });
     }
-    (start.elapsed(), sum)
+    Ok((start.elapsed(), sum))
 }
 
 /// This many coroutines at a time, all but one of which are cancelled; how many ended as they must.
 ///
 /// Without a scope: may's ends in a panic when one of its coroutines has been cancelled.
-fn first_of(scopes: u64, tasks: u64) -> (Duration, u64) {
+fn first_of(scopes: u64, tasks: u64) -> Result<(Duration, u64)> {
     let mut ended = 0;
     let start = Instant::now();
     for scope in 0..scopes {
         let (sender, first) = mpsc::channel();
-        let arrivals = Arc::new(Arrivals::expect(tasks as usize - 1));
-        let waiting: Vec<_> = (1..tasks).map(|_| wait_long(&arrivals)).collect();
-        if tasks > 1 {
-            arrivals.wait();
-        }
+        let crowd = Crowd::of(tasks - 1);
+        let waiting: Vec<_> = (1..tasks).map(|_| wait_long(&crowd)).collect();
+        crowd.watch();
         let winner = go!(move || sender.send(scope).is_ok());
         ended += u64::from(first.recv() == Ok(scope));
         for task in &waiting {
@@ -71,15 +70,17 @@ fn first_of(scopes: u64, tasks: u64) -> (Duration, u64) {
             .into_iter()
             .filter_map(|task| task.join().err())
             .count() as u64;
-        joined(winner);
+        winner
+            .join()
+            .map_err(|_| anyhow!("a coroutine has panicked"))?;
     }
-    (start.elapsed(), ended)
+    Ok((start.elapsed(), ended))
 }
 
-fn wait_long(arrivals: &Arc<Arrivals>) -> JoinHandle<()> {
-    let arrivals = Arc::clone(arrivals);
+fn wait_long(crowd: &Arc<Crowd>) -> JoinHandle<()> {
+    let crowd = Arc::clone(crowd);
     go!(move || {
-        arrivals.arrive();
+        crowd.arrive();
         coroutine::sleep(LONG);
     })
 }

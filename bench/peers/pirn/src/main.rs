@@ -3,14 +3,20 @@
 //! files of its own.
 
 use pirn::thread;
+use std::{net, sync};
 
 mod actors;
 mod scope;
+#[path = "../../threads/servers/mod.rs"]
+mod servers;
 #[path = "../../threads/mod.rs"]
 mod workloads;
 
 /// Of a thread, where nobody says otherwise.
 const DEFAULT_STACK: usize = 256 << 10;
+
+/// Nothing is to be done.
+fn end_after_park() {}
 
 fn main() -> std::process::ExitCode {
     let version = concat!(
@@ -19,7 +25,17 @@ fn main() -> std::process::ExitCode {
         ", ",
         env!("RUSTC_VERSION")
     );
-    peer_protocol::run("pirn", version, |name, params| {
-        actors::find(name, params).or_else(|| workloads::find(name, params))
+    // The peer `pirn-process` is the same program, called with this word.
+    let mut args = std::env::args().skip(1).peekable();
+    if args.next_if_eq("processes").is_some() {
+        let find = peer_protocol::actors::find::<actors::Processes>;
+        return peer_protocol::run_with("pirn-process", version, args, find);
+    }
+    peer_protocol::run_with("pirn", version, args, |name, params| {
+        let of_its_own = (name == "scope").then(|| scope::new(params));
+        of_its_own
+            .or_else(|| peer_protocol::actors::find::<actors::Handlers>(name, params))
+            .or_else(|| servers::find(name, params))
+            .or_else(|| workloads::find(name, params))
     })
 }

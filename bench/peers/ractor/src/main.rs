@@ -1,83 +1,110 @@
 //! Benchmark peer: actors of ractor, on tokio's multi-threaded runtime as it comes. Their mailboxes
 //! are not bounded.
 
-mod asks;
-mod counter;
-mod lives;
-mod messages;
-mod rows;
-
 use anyhow::{Context, Result};
-use peer_protocol::{Params, Workload, actors};
-use ractor::concurrency::JoinHandle;
-use ractor::{Actor, ActorRef};
-use std::future::Future;
+use peer_protocol::actors::{self, Actor, Letter, System};
+use ractor::concurrency::{self, JoinHandle};
+use ractor::{ActorProcessingErr, ActorRef, RpcReplyPort};
+use std::marker::PhantomData;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
-    peer_protocol::run("ractor", env!("MEASURED"), find)
+    peer_protocol::run("ractor", env!("MEASURED"), actors::find::<Ractor>)
 }
 
-fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
-    let make = match name {
-        "actor-messages" => messages::new,
-        "actor-asks" => asks::new,
-        "actor-create" => lives::create,
-        "actor-idle" => lives::idle,
-        "actor-chain" => chain,
-        "actor-skynet" => skynet,
-        _ => return None,
-    };
-    let runtime = Runtime::new().context("cannot start the runtime");
-    Some(runtime.and_then(|runtime| make(runtime, params)))
-}
+struct Ractor;
 
-fn chain(runtime: Runtime, params: &Params) -> Result<Workload> {
-    actors::chain(params, move |row| inside(&runtime, rows::chain(row)))
-}
+type Message<A> = Letter<Ractor, A, RpcReplyPort<u64>>;
 
-fn skynet(runtime: Runtime, params: &Params) -> Result<Workload> {
-    actors::skynet(params, move |leaves| inside(&runtime, rows::skynet(leaves)))
-}
+/// An actor of the workloads as one of ractor's, which keep their state apart.
+struct Shell<A>(PhantomData<fn() -> A>);
 
-/// Gives what `work` returns when a task does it.
-fn inside<T: Send + 'static>(
-    runtime: &Runtime,
-    work: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    runtime.block_on(runtime.spawn(work))?
-}
+impl<A: Actor<Ractor>> ractor::Actor for Shell<A> {
+    type Msg = Message<A>;
+    type State = A;
+    type Arguments = A;
 
-/// Actors of a kind, and what tells of their ends.
-struct Started<A: Actor> {
-    actors: Vec<ActorRef<A::Msg>>,
-    ends: Vec<JoinHandle<()>>,
-}
-
-impl<A: Actor> Started<A> {
-    fn with_capacity(count: u64) -> Started<A> {
-        Started {
-            actors: Vec::with_capacity(count as usize),
-            ends: Vec::with_capacity(count as usize),
-        }
-    }
-
-    async fn start(&mut self, actor: A, args: A::Arguments) -> Result<ActorRef<A::Msg>> {
-        let (actor, end) = Actor::spawn(None, actor, args).await?;
-        self.actors.push(actor.clone());
-        self.ends.push(end);
+    async fn pre_start(&self, _: ActorRef<Message<A>>, actor: A) -> Result<A, ActorProcessingErr> {
         Ok(actor)
     }
 
-    /// Ends all of them after the messages that they have, and waits for that.
-    async fn end(self) -> Result<()> {
-        for actor in &self.actors {
-            actor.drain()?;
-        }
-        for end in self.ends {
-            end.await?;
+    async fn handle(
+        &self,
+        myself: ActorRef<Message<A>>,
+        message: Message<A>,
+        actor: &mut A,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            Letter::Tell(message) => actor.told(message).await,
+            Letter::Ask(question, reply) => {
+                reply.send(actor.asked(question).number().await)?;
+                if A::ONCE {
+                    myself.stop(None);
+                }
+            }
         }
         Ok(())
+    }
+}
+
+impl System for Ractor {
+    type Runtime = Runtime;
+    type Ref<A: Actor<Self>> = ActorRef<Message<A>>;
+    type Life = JoinHandle<()>;
+    type End<A: Actor<Self>> = JoinHandle<()>;
+
+    fn start() -> Result<Runtime> {
+        Runtime::new().context("cannot start the runtime")
+    }
+
+    fn run<T: Send + 'static>(
+        runtime: &Runtime,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        runtime.block_on(runtime.spawn(work))?
+    }
+
+    fn task(
+        work: impl Future<Output = Result<()>> + Send + 'static,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let task = tokio::spawn(work);
+        async move { task.await? }
+    }
+
+    async fn spawn<A: Actor<Self>>(actor: A) -> Result<(Self::Ref<A>, JoinHandle<()>)> {
+        Ok(ractor::Actor::spawn(None, Shell(PhantomData), actor).await?)
+    }
+
+    async fn tell<A: Actor<Self>>(actor: &Self::Ref<A>, message: A::Tell) -> Result<()> {
+        let sent = actor.cast(Letter::Tell(message));
+        sent.ok().context("the actor has gone")
+    }
+
+    async fn ask<A: Actor<Self>>(actor: &Self::Ref<A>, question: A::Ask) -> Result<u64> {
+        Self::ask_later(actor, question).await?.await
+    }
+
+    /// What the macro `call!` does.
+    async fn ask_later<A: Actor<Self>>(
+        actor: &Self::Ref<A>,
+        question: A::Ask,
+    ) -> Result<impl Future<Output = Result<u64>> + Send + 'static> {
+        let (reply, answer) = concurrency::oneshot();
+        let sent = actor.cast(Letter::Ask(question, reply.into()));
+        sent.ok().context("the actor has gone")?;
+        Ok(async { Ok(answer.await?) })
+    }
+
+    async fn close<A: Actor<Self>>(
+        actor: Self::Ref<A>,
+        end: JoinHandle<()>,
+    ) -> Result<JoinHandle<()>> {
+        actor.drain().ok().context("the actor has gone")?;
+        Ok(end)
+    }
+
+    async fn ended<A: Actor<Self>>(end: JoinHandle<()>) -> Result<()> {
+        Ok(end.await?)
     }
 }

@@ -52,16 +52,10 @@ fn find(name: &str, params: &Params) -> Option<Result<Workload>> {
         "random-numbers" => sleeping::random_numbers,
         "echo" => echo::echo,
         "scope" => scope::scope,
-        "actor-messages" => actors::messages,
-        "actor-asks" => actors::asks,
-        "actor-create" => actors::create,
-        "actor-idle" => actors::idle,
-        "actor-chain" => actors::chain,
-        "actor-skynet" => actors::skynet,
         "serve" => serve::serve,
         "http-server" => http_server::http_server,
         "gateway" => gateway::gateway,
-        _ => return None,
+        _ => return peer_protocol::actors::find::<actors::Tasks>(name, params),
     };
     let runtime = match name {
         "deep" => deep::runtime(params),

@@ -66,7 +66,7 @@ fn what_is_missing_is_said_with_the_reason() {
     );
     assert!(text.contains("may not measured: it has no park"), "{text}");
     assert!(
-        from(&text, "FAILURES").concat().contains("chain: may: "),
+        from(&text, "FAILURES").concat().contains("users: may: "),
         "{text}"
     );
     assert!(

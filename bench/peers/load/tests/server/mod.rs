@@ -17,8 +17,6 @@ const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!"
 pub enum Manner {
     /// Answers as it should, after this time.
     Good(Duration),
-    /// Answers in pieces.
-    Pieces,
     /// Answers with a body of the right length and the wrong words.
     WrongBody,
     /// Answers with status 503.
@@ -91,13 +89,6 @@ async fn converse(
             Manner::Good(delay) => {
                 sleep(delay).await;
                 stream.write_all(HELLO.as_bytes()).await?;
-            }
-            Manner::Pieces => {
-                stream.set_nodelay(true)?;
-                for piece in HELLO.as_bytes().chunks(7) {
-                    stream.write_all(piece).await?;
-                    sleep(Duration::from_millis(1)).await;
-                }
             }
             Manner::WrongBody => {
                 stream
