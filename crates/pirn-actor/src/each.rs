@@ -1,16 +1,17 @@
-//! An actor with a thread for each message, and without a mailbox.
+//! An actor that starts a thread for each message, and has no mailbox.
 //!
 //! ```text
 //!   senders --> line --> | room? | --> inside: a limited number of messages, each on its thread
 //! ```
 //!
-//! A message goes in if there is room, or waits in line with its sender, or does what the actor's
-//! overflow says. A closed actor lets no message in; it ends when the last one inside is over. A
-//! kill interrupts the threads of all that are inside, without the lock, since their callbacks may
-//! use the actor. They stay inside until that is done: no interrupt comes late.
+//! A message goes in if there is room. Otherwise it waits in line with its sender, or the actor's
+//! overflow drops or refuses it. A closed actor lets no message in, and ends when the last message
+//! inside is over. A kill interrupts the threads of all messages inside. It does so without the
+//! lock, since the threads' interrupt callbacks may use the actor. The messages stay inside until
+//! all are interrupted, so no interrupt comes late.
 //!
-//! Its threads work for no actor: what one of them waits for says nothing of the others, so there
-//! are no edges for the search for deadlocks.
+//! The threads work for no actor: the wait of one of them does not stop the others, so they have no
+//! edges for the deadlock search.
 
 use crate::actor::{Address, Builder, Passed, RETRY, Receive, Threads, exit};
 use crate::error::{Refusal, SendError, discard};
@@ -26,9 +27,9 @@ use pirn::thread::{self, Thread};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-/// Makes an actor that calls `f` for each message on a new virtual thread, and answers with what it
-/// returns. Messages are handled at the same time, in no order, up to 1,024 of them:
-/// [`Builder::each`] has other limits.
+/// Makes an actor that calls `f` for each message on a new virtual thread, and answers with the
+/// result. It handles up to 1,024 messages at the same time, in no order: [`Builder::each`] sets
+/// other limits.
 ///
 /// # Examples
 /// ```
@@ -49,16 +50,16 @@ where
 }
 
 impl Builder {
-    /// Makes an actor that calls `f` for each message on a new thread, and answers with what it
-    /// returns. Messages are handled at the same time, in no order.
+    /// Makes an actor that calls `f` for each message on a new thread, and answers with the result.
+    /// It handles messages at the same time, in no order.
     ///
-    /// The builder's capacity is the number of messages that are handled at the same time, and its
-    /// overflow says what is done with others: by default their senders wait. No message waits
-    /// without its sender, so both [`DropOld`](crate::Overflow::DropOld) and
+    /// The builder's capacity is the number of messages handled at the same time, and its overflow
+    /// says what happens to others: by default their senders wait. No message waits without its
+    /// sender, so both [`DropOld`](crate::Overflow::DropOld) and
     /// [`DropNew`](crate::Overflow::DropNew) drop the new one. Urgent messages are handled at once.
     ///
-    /// A panic concerns its message only: an asker gets [`AskError::Failed`](crate::AskError), and
-    /// the actor goes on. So [`restarts`](Builder::restarts) have no meaning here.
+    /// A panic concerns its message only: the asker gets [`AskError::Failed`](crate::AskError), and
+    /// the actor continues. So [`restarts`](Builder::restarts) have no meaning here.
     ///
     /// # Examples
     /// ```
@@ -106,29 +107,29 @@ struct Each<F> {
     overflow: Overflow,
     threads: Threads,
     state: Mutex<State<F>>,
-    /// The threads inside have been interrupted.
+    /// Notified when the threads inside have been interrupted.
     interrupted: Condvar,
     this: Weak<Each<F>>,
 }
 
 struct State<F> {
-    /// Gone when the actor has ended.
+    /// `None` when the actor has ended.
     f: Option<Arc<F>>,
     phase: Phase,
-    /// The threads inside are being interrupted.
+    /// A kill is interrupting the threads inside.
     interrupts: bool,
     /// The number of messages that are inside.
     inside: usize,
-    /// The number of messages that have been begun.
+    /// The number of messages begun.
     begun: u64,
-    /// The threads of those that have been begun and are not over.
+    /// The threads of the messages that have begun and are not over.
     threads: HashMap<u64, Thread>,
-    /// Senders that wait.
+    /// Senders that wait for room.
     line: Line<()>,
 }
 
 impl<F: Send + Sync + 'static> Each<F> {
-    /// Has the running thread's message go in. Returns false if overflow drops it.
+    /// Lets the running thread's message in. Returns false if overflow drops it.
     fn enter(&self, patience: Patience) -> Result<bool, Refusal> {
         let mut state = locked(&self.state);
         let is_full = state.inside >= self.capacity || !state.line.is_empty();
@@ -153,7 +154,7 @@ impl<F: Send + Sync + 'static> Each<F> {
         left.map_or(Ok(true), |()| Err(refusal))
     }
 
-    /// Starts the thread of a message that is inside. If none can be had, another attempt is made
+    /// Starts the thread of a message that is inside. If none can be started, a timer tries again
     /// soon.
     fn start<M, R>(self: Arc<Self>, job: Arc<Mutex<Option<Passed<M, R>>>>, retry: Duration)
     where
@@ -177,14 +178,15 @@ impl<F: Send + Sync + 'static> Each<F> {
         F: Fn(M) -> R,
     {
         let (number, f) = self.begin();
-        // The asker knows of a failure, and the hook has reported it.
+        // The asker knows of a failure, and the panic hook has reported it.
         let run = || job.run(|message| f(message), None);
         let _ = self.identity().while_shown(run);
         discard(f);
         self.leave(number);
     }
 
-    /// The running thread begins a message. Returns its number, and what handles it.
+    /// Begins a message on the running thread. Returns its number, and the function that handles
+    /// it.
     fn begin(&self) -> (u64, Arc<F>) {
         let thread = thread::current();
         let mut state = locked(&self.state);
@@ -203,7 +205,8 @@ impl<F: Send + Sync + 'static> Each<F> {
         )
     }
 
-    /// The message with this number is over, on the running thread. The next one comes in.
+    /// Takes the message with this number out, which is over on the running thread, and lets the
+    /// next one in.
     fn leave(&self, number: u64) {
         let mut state = locked(&self.state);
         while state.interrupts {
@@ -212,7 +215,7 @@ impl<F: Send + Sync + 'static> Each<F> {
         }
         state.threads.remove(&number);
         if state.phase == Phase::Killing {
-            // It was for this message.
+            // The interrupt was for this message.
             thread::take_interrupt();
         }
         state.inside -= 1;
@@ -226,7 +229,7 @@ impl<F: Send + Sync + 'static> Each<F> {
         self.end_if_over();
     }
 
-    /// Tells that the actor has ended, if it has.
+    /// Ends the actor if it is closed and no message is inside.
     fn end_if_over(&self) {
         let (exit, f) = {
             let mut state = locked(&self.state);

@@ -1,5 +1,5 @@
-//! The two events in the life of an actor, ready and ended: threads that wait for them, functions
-//! that are told.
+//! The two events in the life of an actor, ready and ended: threads wait for them, watchers are
+//! called.
 
 use crate::actor::Receive;
 use crate::error::Exit;
@@ -24,19 +24,19 @@ struct State {
     built: u32,
     /// The number of threads that wait.
     waiting: u32,
-    /// Made when it is needed: there may be a million idle actors.
+    /// Allocated at first use: there may be a million idle actors.
     known: Option<Box<Known>>,
 }
 
-/// The end, and who is to know of it.
+/// The exit of an actor, and the watchers of its end.
 #[derive(Default)]
 struct Known {
     exit: Option<Exit>,
-    /// In the order in which they came.
+    /// In the order in which they were added.
     watchers: BTreeMap<u64, Watcher>,
-    /// The number of watchers that there have been.
+    /// The number of watchers added so far.
     watched: u64,
-    /// The ends that this actor watches itself, as long as it lives.
+    /// The watches that this actor has on others, while it lives.
     watching: Vec<Watching>,
 }
 
@@ -62,14 +62,14 @@ impl Ending {
         }
     }
 
-    /// The actor has its state.
+    /// Notes that the recipe has made a state.
     pub(crate) fn built(&self) {
         let mut state = locked(&self.state);
         state.built += 1;
         self.tell(state);
     }
 
-    /// Wakes those who wait, if there are any.
+    /// Wakes the threads that wait, if there are any.
     fn tell(&self, state: MutexGuard<'_, State>) {
         let waits = state.waiting > 0;
         drop(state);
@@ -78,7 +78,7 @@ impl Ending {
         }
     }
 
-    /// The actor has ended.
+    /// Publishes the end of the actor: wakes the threads that wait, and calls the watchers.
     pub(crate) fn publish(&self, exit: &Exit) {
         self.stop_watching();
         let watchers = {
@@ -90,13 +90,14 @@ impl Ending {
             watchers
         };
         for watcher in watchers.into_values() {
-            // Its panic has been reported by the hook, and must not keep others from being told.
+            // The panic hook has reported a watcher's panic, which must not keep the others from
+            // being called.
             let _ = Panic::catch(|| watcher(exit));
         }
     }
 
-    /// Does the same if nobody is to be called, and `ends` says that the actor has ended. Returns
-    /// true if so. Nobody is added meanwhile.
+    /// Publishes the end if there is no watcher, and `ends` returns that the actor has ended.
+    /// Returns true if so. No watcher is added meanwhile.
     pub(crate) fn publish_unwatched(&self, exit: Exit, ends: impl FnOnce() -> bool) -> bool {
         let mut state = locked(&self.state);
         let is_watched = |known: &Known| !known.watchers.is_empty();
@@ -112,8 +113,8 @@ impl Ending {
         locked(&self.state).exit().cloned()
     }
 
-    /// Has a function called when the actor ends: at once, if it has ended. Returns the watcher's
-    /// number.
+    /// Sets a function to be called when the actor ends: at once if it has ended. Returns the
+    /// watcher's number.
     pub(crate) fn watch(&self, watcher: Watcher) -> u64 {
         let mut state = locked(&self.state);
         let known = state.known();
@@ -134,24 +135,27 @@ impl Ending {
         let mut state = locked(&self.state);
         let known = state.known.as_deref_mut();
         let watcher = known.and_then(|known| known.watchers.remove(&number));
-        drop(state); // The watcher's destructor is the program's.
+        drop(state); // The watcher's destructor is the program's code.
         drop(watcher);
     }
 
-    /// Has this actor watch another one for as long as it lives, or until
-    /// [`stop_watching`](Ending::stop_watching). Called on the actor's own thread.
+    /// Keeps a watch of this actor on another one for as long as this actor lives, or until
+    /// [`stop_watching`](Ending::stop_watching).
     pub(crate) fn keep(&self, watching: Watching) {
-        // Taken out meanwhile, since `is_over` takes the locks of the others.
+        // Taken out meanwhile, since `is_over` takes the locks of other actors.
         let mut all = core::mem::take(&mut locked(&self.state).known().watching);
         if all.len() == all.capacity() {
             all.retain(|one| !one.is_over());
         }
         all.push(watching);
-        locked(&self.state).known().watching = all;
+        let mut state = locked(&self.state);
+        let kept = &mut state.known().watching;
+        core::mem::swap(kept, &mut all);
+        kept.append(&mut all); // of other threads of the handler, meanwhile
     }
 
-    /// Has the end of `other` come to `own`, the actor that this is of, as an urgent message, which
-    /// `make` makes.
+    /// Sends `own`, the actor of this `Ending`, an urgent message, made by `make`, when `other`
+    /// ends.
     pub(crate) fn watch_for<A, M, R>(
         &self,
         own: &Arc<A>,
@@ -163,19 +167,19 @@ impl Ending {
         let own = Arc::downgrade(own);
         let told = move |exit: &Exit| {
             if let Some(own) = own.upgrade() {
-                // One that is closing needs it no more.
+                // A closing actor does not need the message.
                 let _ = own.tell(make(exit.clone()), Patience::Urgent);
             }
         };
         self.keep(Watching::begin(&other.this(), Box::new(told)));
     }
 
-    /// Has this actor watch no other one any more.
+    /// Drops all watches of this actor on others.
     pub(crate) fn stop_watching(&self) {
         let mut state = locked(&self.state);
         let known = state.known.as_deref_mut();
         let all = known.map(|known| core::mem::take(&mut known.watching));
-        drop(state); // The drop takes the locks of the others.
+        drop(state); // The drop takes the locks of other actors.
         drop(all);
     }
 
@@ -191,15 +195,15 @@ impl Ending {
         self.wait(limit, |state| state.exit().is_some()).0
     }
 
-    /// Waits until the recipe has made a state `count` times, or the actor has ended. Returns false
-    /// and the exit if it has.
+    /// Waits until the recipe has made a state `count` times, or the actor has ended. Returns the
+    /// exit if the actor has ended, and whether either happened in time.
     pub(crate) fn wait_built(&self, count: u32, limit: Limit) -> (Option<Exit>, bool) {
         self.wait(limit, |state| {
             state.exit().is_some() || state.built >= count
         })
     }
 
-    /// Waits until `is_over` holds. Returns the exit, and whether it held in time.
+    /// Waits until `is_over` returns true. Returns the exit, and whether that happened in time.
     fn wait(&self, limit: Limit, is_over: impl Fn(&State) -> bool) -> (Option<Exit>, bool) {
         let mut state = locked(&self.state);
         while !is_over(&state) {
@@ -226,14 +230,14 @@ impl Ending {
     }
 }
 
-/// A watcher that is dropped with this, if it has not been called.
+/// A watcher that is dropped with this, unless it has been called.
 pub(crate) struct Watching {
     watched: Weak<dyn Actor>,
     number: u64,
 }
 
 impl Watching {
-    /// Has a function called at an end, unless this is dropped before.
+    /// Sets a function to be called at an end, unless this is dropped before.
     pub(crate) fn begin(watched: &Arc<dyn Actor>, watcher: Watcher) -> Watching {
         Watching {
             number: watched.life().ending.watch(watcher),
@@ -241,7 +245,7 @@ impl Watching {
         }
     }
 
-    /// Returns true if the function has been called, or will be at once.
+    /// Returns true if the function has been called, or is about to be.
     fn is_over(&self) -> bool {
         let watched = self.watched.upgrade();
         watched.is_none_or(|watched| watched.exit().is_some())

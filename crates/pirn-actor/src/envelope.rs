@@ -1,4 +1,4 @@
-//! A message for an actor with the state `S`, whatever its type: a *parcel* behind three functions.
+//! A message of any type for an actor with the state `S`: a *parcel* behind a table of functions.
 //!
 //! ```text
 //!   +-----------+------------------------------------------+
@@ -7,7 +7,7 @@
 //!               | ... or a pointer to it on the heap       |
 //! ```
 //!
-//! Most messages are small: a mailbox then holds them in place, and sending allocates nothing.
+//! Most messages are small: a mailbox then holds them in place, and a send allocates nothing.
 
 use crate::error::short_name;
 use core::marker::PhantomData;
@@ -16,28 +16,28 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 /// The number of words of a parcel that needs no allocation.
 const WORDS: usize = 5;
 
-/// What an actor with the state `S` can be sent: a message, a request, code.
+/// An item for an actor with the state `S`: a message, a request, code.
 pub(crate) trait Parcel<S, C>: Send {
     /// Handles it.
     fn deliver(self, state: &mut S, context: &C);
 
-    /// Returns the name of the message's type, for people.
+    /// Returns the name of the message's type, for logs and dumps.
     fn name() -> &'static str {
         short_name::<Self>()
     }
 
-    /// Returns false if nobody waits for the result any more.
+    /// Returns false if no asker waits for the result.
     fn is_wanted(&self) -> bool {
         true
     }
 
-    /// It is going to be dropped, without having been handled: its asker is told. Called under the
-    /// lock of the mailbox or pool.
+    /// Called before the parcel is dropped unhandled: tells its asker. Called with the lock of the
+    /// mailbox or pool held.
     fn displace(&mut self) {}
 }
 
-/// The functions of a type of parcel. They know the types of state and context; this one does not,
-/// so that it is `'static` where those borrow.
+/// The functions of a type of parcel. They name the types of state and context. This type does not,
+/// so that it is `'static` even if those borrow.
 struct Functions {
     /// Consumes the parcel.
     deliver: unsafe fn(*mut Words, *mut (), *const ()),
@@ -51,17 +51,17 @@ struct Functions {
 
 type Words = MaybeUninit<[usize; WORDS]>;
 
-/// Not `Send` by itself.
+/// A type that is not `Send`.
 type For<S, C> = (fn(&mut S, &C), *mut ());
 
 pub(crate) struct Envelope<S, C> {
     functions: &'static Functions,
     words: Words,
-    /// It owns a parcel for these, and a parcel is `Send`, which is all that is known of it.
+    /// It owns a parcel for `S` and `C`. A parcel is `Send`; nothing else is known of it.
     parcel: PhantomData<For<S, C>>,
 }
 
-// SAFETY: `Envelope::new` takes parcels that are `Send`, and nothing else is in it.
+// SAFETY: every constructor takes a parcel that is `Send`, and an envelope holds nothing else.
 unsafe impl<S, C> Send for Envelope<S, C> {}
 
 /// The functions for parcels of the type `P`.
@@ -87,7 +87,7 @@ impl<P> Of<P> {
     /// Takes the parcel out.
     ///
     /// # Safety
-    /// As for `place`, and nobody uses `words` afterwards.
+    /// As for `place`. The caller does not use `words` afterwards.
     unsafe fn take(words: *const Words) -> P {
         // SAFETY: the caller's contract.
         unsafe {
@@ -162,22 +162,22 @@ impl<P> Of<P> {
 
 impl<S, C> Envelope<S, C> {
     pub(crate) fn new<P: Parcel<S, C> + 'static>(parcel: P) -> Envelope<S, C> {
-        // SAFETY: it borrows nothing.
+        // SAFETY: the parcel is `'static`: it borrows nothing.
         unsafe { Self::borrowing(parcel) }
     }
 
-    /// Does the same for a parcel that borrows.
+    /// Makes an envelope for a parcel that may borrow.
     ///
     /// # Safety
-    /// What it borrows outlives the envelope, and what is made of it.
+    /// The parcel's borrows outlive the envelope, and the parcel that is taken out of it.
     pub(crate) unsafe fn borrowing<P: Parcel<S, C>>(parcel: P) -> Envelope<S, C> {
         let mut words = Words::uninit();
         if Of::<P>::IN_PLACE {
-            // SAFETY: it fits, by size and alignment, and the place is ours.
+            // SAFETY: it fits, by size and alignment, and `words` is a local of this function.
             unsafe { words.as_mut_ptr().cast::<P>().write(parcel) };
         } else {
             let place = Box::into_raw(Box::new(parcel));
-            // SAFETY: a pointer fits, and the place is ours.
+            // SAFETY: a pointer fits, and `words` is a local of this function.
             unsafe { words.as_mut_ptr().cast::<*mut P>().write(place) };
         }
         Envelope {
@@ -192,18 +192,19 @@ impl<S, C> Envelope<S, C> {
         let mut this = ManuallyDrop::new(self);
         let deliver = this.functions.deliver;
         let (state, context) = (core::ptr::from_mut(state), core::ptr::from_ref(context));
-        // SAFETY: the functions are those of a parcel for S and C, and `this` is not used
-        // afterwards.
+        // SAFETY: the constructor stored the functions of a parcel for `S` and `C`, and `this` is
+        // not used afterwards.
         unsafe { deliver(&raw mut this.words, state.cast(), context.cast()) };
     }
 
-    /// Returns false if nobody waits for the result any more.
+    /// Returns false if no asker waits for the result.
     pub(crate) fn is_wanted(&self) -> bool {
-        // SAFETY: the functions are those of the parcel, which is there as long as `self`.
+        // SAFETY: the constructor stored the functions of this parcel, which lives as long as
+        // `self`.
         unsafe { (self.functions.is_wanted)(&raw const self.words) }
     }
 
-    /// Tells the asker, if there is one, that the parcel is going to be dropped.
+    /// Tells the asker, if there is one, that the parcel is about to be dropped.
     pub(crate) fn displace(&mut self) {
         // SAFETY: as in `is_wanted`.
         unsafe { (self.functions.displace)(&raw mut self.words) }
@@ -214,10 +215,10 @@ impl<S, C> Envelope<S, C> {
         (self.functions.name)()
     }
 
-    /// Takes the parcel out again.
+    /// Takes the parcel out.
     ///
     /// # Safety
-    /// It was made of a parcel of the type `P`.
+    /// The envelope was made of a parcel of the type `P`.
     pub(crate) unsafe fn into_parcel<P: Parcel<S, C>>(self) -> P {
         debug_assert_eq!(self.name(), P::name(), "another type of parcel");
         let this = ManuallyDrop::new(self);
@@ -228,7 +229,8 @@ impl<S, C> Envelope<S, C> {
 
 impl<S, C> Drop for Envelope<S, C> {
     fn drop(&mut self) {
-        // SAFETY: the functions are those of the parcel, and the envelope is not used afterwards.
+        // SAFETY: the constructor stored the functions of this parcel, and the envelope is not used
+        // afterwards.
         unsafe { (self.functions.discard)(&raw mut self.words) };
     }
 }
@@ -238,7 +240,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// What each parcel has, so that one that is not dropped, or dropped twice, is counted.
+    /// A part of each parcel: its count shows whether a parcel was leaked or dropped twice.
     type Alive = Arc<()>;
 
     struct Small(#[expect(dead_code, reason = "it is dropped")] Alive, u64);

@@ -1,4 +1,4 @@
-//! What can go wrong between actors, and how an actor ends.
+//! Errors of sending and asking, and how an actor ends.
 
 use core::fmt;
 use pirn::thread::Panic;
@@ -19,11 +19,11 @@ pub enum Refusal {
     Interrupted,
     /// There will never be room: the receiver waits, directly or through others, for the sender.
     Deadlock(Cycle),
-    /// Nobody has the name that the message was sent to.
+    /// No actor has the name that the message was sent to.
     Unknown,
     /// The actor with the name that the message was sent to accepts no such messages.
     WrongType,
-    /// The message cannot be put on its way, for instance because it is too large for that.
+    /// The message could not be sent on its way, for instance because it is too large.
     Failed(Failure),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A message that was not taken, and why. The message comes back: nothing vanishes.
+/// A message that was not taken, and why. The message comes back to its sender.
 ///
 /// # Examples
 /// ```
@@ -66,8 +66,8 @@ pub struct SendError<M> {
 }
 
 impl<M> SendError<M> {
-    /// Makes an error for a message that the actor with this name did not take. What implements
-    /// [`Tell`](crate::address::Tell) needs it.
+    /// Makes an error for a message that the actor with this name did not take. For types that
+    /// implement [`Tell`](crate::address::Tell).
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,7 @@ impl<M> SendError<M> {
         self.refusal == Refusal::Full
     }
 
-    /// Returns the error that an ask ends with if its request was refused.
+    /// Returns the error of an ask whose request was refused like this.
     pub fn into_ask_error(self) -> AskError {
         self.refusal.into()
     }
@@ -128,7 +128,7 @@ impl<M> Error for SendError<M> {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The actor has ended, or ended before it came to the request, or dropped it unanswered.
+    /// The actor has ended, or ended before it began the request, or dropped it unanswered.
     Gone,
     /// The handler of this request panicked, or refused to answer
     /// ([`ReplyTo::fail`](crate::reply::ReplyTo::fail)).
@@ -137,8 +137,8 @@ pub enum AskError {
     TimedOut,
     /// The asker was [interrupted](pirn::thread::Thread::interrupt).
     Interrupted,
-    /// There will never be an answer: the actor asked waits, directly or through others, for the
-    /// asker.
+    /// There will never be an answer: the actor that was asked waits, directly or through others,
+    /// for the asker.
     Deadlock(Cycle),
     /// The mailbox is full, and the actor's [`Overflow`](crate::Overflow) says not to wait.
     Full,
@@ -207,12 +207,12 @@ impl fmt::Debug for Cycle {
     }
 }
 
-/// What made an actor, or one request, fail: a panic's message, or an error's.
+/// Why an actor, or one request, failed: the message of a panic or of an error.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Failure(Arc<str>);
 
 impl Failure {
-    /// Makes a failure that says this.
+    /// Makes a failure with this text.
     pub fn new(what: impl Into<Arc<str>>) -> Failure {
         Failure(what.into())
     }
@@ -251,13 +251,13 @@ impl fmt::Debug for Failure {
 pub enum Exit {
     /// It was closed, and has handled all of its messages.
     Closed,
-    /// It was stopped, and has finished the message that it was at.
+    /// It was stopped, and has finished its current message.
     Stopped,
-    /// It was killed: the message that it was at has been interrupted.
+    /// It was killed, and its current message was interrupted.
     Killed,
     /// It panicked, its recipe failed, or it failed more often than its supervisor allows.
     Failed(Failure),
-    /// Its node is not heard of any more. (It may still run there.)
+    /// Its node no longer responds. The actor may still run there.
     NodeLost,
 }
 
@@ -273,13 +273,13 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Drops what is the program's. Its panic has been reported by the hook, and must not keep the
+/// Drops a value of the program. The panic hook has reported its panic, which must not keep the
 /// caller from the rest of its work.
 pub(crate) fn discard<T>(of_the_program: T) {
     let _ = Panic::catch(|| drop(of_the_program));
 }
 
-/// Returns a type's name without the modules, as people call it.
+/// Returns a type's name without the modules.
 pub(crate) fn short_name<T: ?Sized>() -> &'static str {
     let name = core::any::type_name::<T>();
     let plain = name.split('<').next().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Who an actor is, and who the running thread works for.
+//! Identities of actors, and the actor for which the running thread works.
 
 use crate::life::Actor;
 use crate::time::Limit;
@@ -10,7 +10,7 @@ use pirn::{scope, thread};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The identity of an actor: a number that no other actor of the process has, and perhaps a name.
+/// The identity of an actor: a number that no other actor in the program has, and perhaps a name.
 #[derive(Clone)]
 pub struct Identity {
     number: u64,
@@ -18,7 +18,7 @@ pub struct Identity {
     name: Option<Arc<Arc<str>>>,
 }
 
-/// The bytes of the longest name that is made of a number.
+/// The length of the longest name made of a number, in bytes.
 const NUMBERED: usize = "actor-18446744073709551615".len();
 
 impl Identity {
@@ -35,7 +35,7 @@ impl Identity {
         self.number
     }
 
-    /// Returns the name. That of an actor without one is made of its number.
+    /// Returns the name. An unnamed actor has one made of its number.
     pub(crate) fn name(&self) -> Arc<str> {
         match &self.name {
             Some(name) => Arc::clone(&**name),
@@ -43,12 +43,12 @@ impl Identity {
         }
     }
 
-    /// Calls `f`. Dumps show meanwhile that the running thread works for the actor.
+    /// Calls `f`. Dumps show meanwhile that the running thread works for this actor.
     pub(crate) fn while_shown<R>(&self, f: impl FnOnce() -> R) -> R {
         thread::annotate(self.shown(&mut [0; NUMBERED]), f)
     }
 
-    /// Returns the name without allocating. One made of the number is put into `text`.
+    /// Returns the name without allocating. Writes a name made of the number into `text`.
     fn shown<'a>(&'a self, text: &'a mut [u8; NUMBERED]) -> &'a str {
         const PREFIX: &[u8] = b"actor-";
         if let Some(name) = &self.name {
@@ -65,8 +65,8 @@ impl Identity {
         }
         start -= PREFIX.len();
         text[start..][..PREFIX.len()].copy_from_slice(PREFIX);
-        // SAFETY: a prefix and digits, all of them ASCII. To check it would take a hundred
-        // instructions.
+        // SAFETY: this function has written a prefix and digits, all of them ASCII. A check would
+        // take a hundred instructions.
         unsafe { core::str::from_utf8_unchecked(&text[start..]) }
     }
 }
@@ -74,14 +74,14 @@ impl Identity {
 /// A map from the numbers of actors.
 pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
-/// Hashes numbers that nobody chooses: that all bits depend on them is enough.
+/// Hashes numbers that no outsider chooses, so it suffices that all bits depend on them.
 #[derive(Default)]
 pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn write_u64(&mut self, number: u64) {
-        // The golden ratio: numbers in a row come to lie far from each other. The middle bits
-        // depend on most of them, and a table looks at the lowest and the highest ones.
+        // The golden ratio spreads consecutive numbers widely. The middle bits depend on most bits
+        // of the number, and a table uses the lowest and the highest ones.
         self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_right(32);
     }
 
@@ -114,7 +114,7 @@ thread_local! {
 
 /// Calls `f` while the running thread works for an actor. Dumps show the actor's name.
 pub(crate) fn while_working_for<R>(works: &(dyn Actor + '_), f: impl FnOnce() -> R) -> R {
-    /// Sets what was before, also after a panic.
+    /// Restores the previous value, also after a panic.
     struct Before(Option<*const dyn Actor>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -123,28 +123,29 @@ pub(crate) fn while_working_for<R>(works: &(dyn Actor + '_), f: impl FnOnce() ->
     }
     let identity = works.identity();
     let works: *const (dyn Actor + '_) = works;
-    // SAFETY: only the lifetime is another one. Who uses the pointer does so while `works` is
-    // borrowed: see `current`.
+    // SAFETY: this changes the lifetime only. `current` is the only user of the pointer, and uses
+    // it while `works` is borrowed: `Before` restores the previous pointer when this call ends.
     let works: *const (dyn Actor + 'static) = unsafe { core::mem::transmute(works) };
     let _before = Before(WORKS_FOR.replace(Some(works)));
     identity.while_shown(f)
 }
 
-/// Calls the handler of a message of the type `M`. Dumps show meanwhile what it is.
+/// Calls the handler of a message of the type `M`. Dumps show the type's name meanwhile.
 #[inline]
 pub(crate) fn while_handling<M, R>(handler: impl FnOnce() -> R) -> R {
     thread::annotate(core::any::type_name::<M>(), handler)
 }
 
-/// Calls `f` with what the running thread works for.
+/// Calls `f` with the actor for which the running thread works.
 fn current<R>(f: impl FnOnce(&dyn Actor) -> R) -> Option<R> {
-    // SAFETY: it is of a call of `while_working_for` on this thread, which is not over: it sets
-    // what was before when it ends. So what it points to is borrowed now, and until `f` returns.
+    // SAFETY: the pointer was set by a call of `while_working_for` on this thread that is not over,
+    // since that call restores the previous one when it ends. So its target is borrowed now, and
+    // until `f` returns.
     WORKS_FOR.get().map(|works| f(unsafe { &*works }))
 }
 
-/// Returns the actor that the running thread works for. Threads that it has forked do not: they
-/// wait for themselves.
+/// Returns the actor for which the running thread works. Threads that it has forked work for none:
+/// their waits are their own.
 pub(crate) fn works_for() -> Option<Identity> {
     current(|works| works.identity().clone())
 }
@@ -154,13 +155,13 @@ pub(crate) fn works() -> bool {
     WORKS_FOR.get().is_some()
 }
 
-/// The running thread is about to wait.
+/// Tells the running thread's actor that the thread is about to wait.
 pub(crate) fn about_to_wait() {
     current(|works| works.about_to_wait());
 }
 
-/// Returns the time until which the running thread's asks may take: that of the request that it
-/// handles, or of the calls and scopes with a deadline that it is in.
+/// Returns the time limit of the running thread's asks: the deadline of the request that it
+/// handles, or of the enclosing calls and scopes.
 #[inline]
 pub(crate) fn current_limit() -> Limit {
     scope::deadline().map_or(Limit::NEVER, Limit::at)

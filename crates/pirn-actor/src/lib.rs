@@ -12,12 +12,13 @@
 //! [process](process::spawn) is a function with an [inbox](process::Inbox) and a thread of its own,
 //! which receives selectively ([`receive!`]).
 //!
-//! * [`Ref`] and [`Address`] send and ask. An ask that actors would wait for in a circle fails at
-//!   once, with [`AskError::Deadlock`]. Deadlines travel from asks to the asks of their handlers.
+//! * [`Ref`] and [`Address`] send and ask. If actors would wait for each other in a circle, an ask
+//!   fails at once with [`AskError::Deadlock`]. Deadlines travel from asks to the asks of their
+//!   handlers.
 //! * All references dereference to [`dyn Actor`](Actor), which ends an actor and waits for its end;
-//!   [`Monitor`] tells of that, and [`Context::watch`] has it come as a message.
-//! * Mailboxes are bounded; [`Overflow`] says what a full one does. [`Restarts`] has an actor begin
-//!   anew after a failure; [`lifecycle`] is what its states do when they begin and end.
+//!   [`Monitor`] reports the end, and [`Context::watch`] turns it into a message.
+//! * Mailboxes are bounded; [`Overflow`] says what a full one does. [`Restarts`] limits the
+//!   restarts after failures; [`lifecycle`] has hooks that a state runs when it begins and ends.
 //!
 //! | module | has |
 //! |---|---|
@@ -28,11 +29,11 @@
 //! | [`registry`] | names |
 //! | [`topic`] | publishers and subscribers |
 //! | [`scoped`] | actors whose states and messages may borrow |
-//! | [`process`], [`reply`], [`address`], [`error`] | what the above have in their signatures |
-//! | [`snapshot`] | all actors that there are |
+//! | [`process`], [`reply`], [`address`], [`error`] | types in the signatures of the above |
+//! | [`snapshot`] | a list of all actors |
 //!
-//! The crate `pirn-flow` has what needs no actor: generators, map-reduce, state machines, graphs of
-//! steps.
+//! The crate `pirn-flow` has generators, map-reduce, state machines and graphs of steps, which need
+//! no actor.
 
 /// Compiles and runs the Rust code of the guide.
 #[cfg(doctest)]
@@ -62,12 +63,12 @@ pub mod supervisor;
 pub mod time;
 pub mod topic;
 
-/// What sends to actors: traits, and addresses that do not keep their actor open.
+/// Traits for sending to actors, and addresses that do not keep their actor open.
 pub mod address {
     pub use crate::actor::{Ask, Recipient, Target, Tell, WeakAddress, WeakRef};
 }
 
-/// What a state does when its actor begins and ends.
+/// Hooks that a state runs when its actor begins and ends.
 pub mod lifecycle {
     pub use crate::actor::{Hooked, IntoRecipe, Lifecycle, hooked};
 }

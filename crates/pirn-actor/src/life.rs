@@ -1,11 +1,11 @@
-//! What actors of all kinds have in common: who they are, how they end, who may send to them.
+//! The parts that actors of all kinds share: their identity, their end, their count of references.
 //!
 //! ```text
 //!   Ref<S> ------> ActorCell<S>  \
 //!   PoolRef<S> --> PoolCell<S>    \   each has a `Life`, and implements `Actor`: references deref
 //!   Process<M> --> ProcessCell<M>  >  to `dyn Actor`, whose methods end it, wait for its end and
-//!   Tree --------> Table          /   tell of it. There is one copy of them.
-//!   Address<M, R> -> any of the first three, a pipeline, `each`, `inline`, a batch
+//!   Tree --------> Table          /   report it. There is one copy of them.
+//!   Address<M, R> -> any of the first three, a pipeline, `each`, a batch
 //! ```
 
 use crate::ending::Ending;
@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 
-/// What each actor has, whatever its kind.
+/// The part that actors of all kinds share.
 pub struct Life {
     pub(crate) identity: Identity,
     pub(crate) ending: Ending,
@@ -28,7 +28,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// A life with one reference, which is the caller's to release.
+    /// Makes a life with one reference, which the caller releases.
     pub(crate) const fn new(identity: Identity) -> Life {
         Life {
             identity,
@@ -38,7 +38,7 @@ impl Life {
     }
 }
 
-/// What there is to do for an actor.
+/// The work of an actor.
 #[derive(Default)]
 pub struct Load {
     /// The number of messages that it has begun.
@@ -68,21 +68,21 @@ pub trait Actor: Send + Sync {
     #[doc(hidden)]
     fn life(&self) -> &Life;
 
-    /// Returns what lives as long as the actor does.
+    /// Returns an `Arc` of the part that lives as long as the actor.
     #[doc(hidden)]
     fn this(&self) -> Arc<dyn Actor>
     where
         Self: 'static;
 
-    /// Has the actor end: at the latest phase that was asked for.
+    /// Ends the actor, in the strictest phase that was asked for.
     #[doc(hidden)]
     fn end(&self, phase: Phase);
 
-    /// Returns the type of its state, or what kind of actor it is.
+    /// Returns the type of the actor's state, or the kind of the actor.
     #[doc(hidden)]
     fn kind(&self) -> &'static str;
 
-    /// Returns what there is to do.
+    /// Returns the actor's work.
     #[doc(hidden)]
     fn load(&self) -> Load;
 
@@ -94,50 +94,50 @@ pub trait Actor: Send + Sync {
     /// Counts a reference.
     #[doc(hidden)]
     fn retain(&self) {
-        // Relaxed: as in `Arc`, the caller has a reference, or is about to publish the actor.
+        // Relaxed: as in `Arc`: the caller has a reference, or is about to publish the actor.
         self.life().references.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a reference as gone, and closes the actor with the last one.
+    /// Counts a reference as gone. Closes the actor if it was the last one.
     #[doc(hidden)]
     fn release(&self) {
-        // Relaxed: what the owner of the reference has sent is in the mailbox, under its lock.
+        // Relaxed: messages sent by the reference's owner are in the mailbox, under its lock.
         if self.life().references.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.end(Phase::Closing);
         }
     }
 
-    /// Has the actor pause after the current message, and drop its state. For its supervisor.
+    /// Pauses the actor after the current message, and drops its state. Called by its supervisor.
     #[doc(hidden)]
     fn hold(&self) {}
 
-    /// Has an actor that is held begin anew.
+    /// Restarts an actor that is held.
     #[doc(hidden)]
     fn go_on(&self) {}
 
-    /// The running thread, which works for the actor, is about to wait: perhaps for a thread that
-    /// waits for the actor.
+    /// Called by the running thread, which works for the actor, before it waits: perhaps for a
+    /// thread that waits for the actor.
     #[doc(hidden)]
     fn about_to_wait(&self) {}
 
-    /// A watcher of its end has gone.
+    /// Called when a watcher of the actor's end has been dropped.
     #[doc(hidden)]
     fn unwatched(&self) {}
 }
 
 impl dyn Actor + '_ {
-    /// Has the actor end after the messages that are in its mailbox now.
+    /// Ends the actor after the messages that are in its mailbox now.
     pub fn close(&self) {
         self.end(Phase::Closing);
     }
 
-    /// Has the actor end after the message that it is at: a pool, after those that its workers are
-    /// at. Those who wait for answers to others get [`AskError::Gone`](crate::AskError::Gone).
+    /// Ends the actor after its current message: a pool, after the current messages of its workers.
+    /// Askers of messages that were not begun get [`AskError::Gone`](crate::AskError::Gone).
     pub fn stop(&self) {
         self.end(Phase::Stopping);
     }
 
-    /// Has the actor end, and interrupts what it is at: its blocking calls fail.
+    /// Ends the actor, and interrupts its current message: blocking calls fail.
     pub fn kill(&self) {
         self.end(Phase::Killing);
     }
@@ -158,7 +158,8 @@ impl dyn Actor + '_ {
         self.life().ending.exit()
     }
 
-    /// Calls a function when the actor ends, on its thread; at once and here if it has ended.
+    /// Calls a function when the actor ends, on the actor's thread; at once, on the running thread,
+    /// if it has ended.
     pub fn on_exit(&self, f: impl FnOnce(&Exit) + Send + 'static) {
         self.life().ending.watch(Box::new(f));
     }
@@ -180,7 +181,7 @@ impl dyn Actor + '_ {
 }
 
 impl dyn Actor {
-    /// Returns what tells of the actor's end.
+    /// Returns a monitor of the actor's end.
     pub fn monitor(&self) -> Monitor {
         Monitor::of(&self.this())
     }

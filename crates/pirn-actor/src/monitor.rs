@@ -1,4 +1,4 @@
-//! Hearing of an actor's end.
+//! Monitors of an actor's end.
 
 use crate::ending::{Ending, Watching};
 use crate::error::Exit;
@@ -10,7 +10,7 @@ use core::time::Duration;
 use pirn::thread::{self, Interrupted, Thread};
 use std::sync::{Arc, Mutex};
 
-/// Tells of the end of one actor. It leaves nothing in the actor when it is dropped.
+/// Reports the end of one actor. It leaves nothing in the actor when it is dropped.
 ///
 /// # Examples
 /// ```
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 /// ```
 pub struct Monitor {
     told: Arc<Mutex<Watched>>,
-    /// Ends with the monitor.
+    /// The watch, dropped with the monitor.
     _watching: Option<Watching>,
 }
 
@@ -44,15 +44,16 @@ impl Monitor {
         }
     }
 
-    /// Makes one that is told even when it has been dropped.
+    /// Makes a monitor whose watch stays until the end, even if the monitor is dropped.
     pub(crate) fn until_the_end(ending: &Ending) -> Monitor {
         let (tell, monitor) = Monitor::new();
         ending.watch(Box::new(move |exit| tell(exit.clone())));
         monitor
     }
 
-    /// Makes a monitor, and the function that tells it of the end: for what is no actor of this
-    /// process. If that is dropped without being called, the monitor waits for ever.
+    /// Makes a monitor, and the function that reports the end to it: for a receiver that is not an
+    /// actor of this program. If the function is dropped without a call, the monitor waits for
+    /// ever.
     ///
     /// # Examples
     /// ```
@@ -81,7 +82,7 @@ impl Monitor {
         (tell, monitor)
     }
 
-    /// Waits for the end, and returns how it came. Returns the same again if called again.
+    /// Waits for the end, and returns the exit. Returns the same exit again if called again.
     ///
     /// # Errors
     /// The running thread was interrupted.

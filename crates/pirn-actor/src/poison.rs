@@ -1,4 +1,4 @@
-//! `std`'s mutexes without poisoning: no panic leaves what they guard half changed.
+//! `std`'s mutexes without poisoning: no panic leaves the data that they guard half changed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,10 +1,10 @@
-//! Actors that borrow: all of them end before the scope does.
+//! Actors that may borrow: all of them end before their scope does.
 //!
 //! ```text
-//!   scope(|s| {                 actors of the scope: in the order in which they were made
+//!   scope(|s| {                 the actors of the scope, in the order in which they were made:
 //!       let a = s.spawn(…);         a
 //!       let b = s.spawn(… a …);     a, b        b may send to a
-//!   })                              the block returns: b is closed, and has ended; then a
+//!   })                              the block returns: b is closed, and ends; then a
 //! ```
 
 use crate::actor::{ActorCell, Asked, Body, Context, Handler, Recipe, Told};
@@ -25,15 +25,14 @@ use core::time::Duration;
 use pirn::thread::Panic;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Calls `f` with a scope in which actors can be made that borrow: their states, and the messages
-/// that they are sent.
+/// Calls `f` with a scope whose actors may borrow: their states, and the messages sent to them.
 ///
-/// When `f` has returned, the actors are closed one after the other, the one made last first, and
-/// have handled all of their messages before the next is closed. Only then does this function
-/// return. If `f` panics, or the running thread is interrupted meanwhile, they are killed instead.
+/// When `f` has returned, the actors are closed one after the other, the newest first. Each handles
+/// all of its messages before the next one is closed. Only then does this function return. If `f`
+/// panics, or the running thread is interrupted meanwhile, the actors are killed instead.
 ///
 /// # Panics
-/// If `f` panics, after the end of all actors.
+/// If `f` panics: with its panic, after the end of all actors.
 ///
 /// # Examples
 /// ```
@@ -65,8 +64,8 @@ where
 
 /// The scope of [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Not dropped: a scope may be borrowed for as long as its actors may borrow, to the end. It is
-    /// empty then.
+    /// Not dropped: a scope may be borrowed for as long as its actors may borrow. It is empty at
+    /// the end.
     actors: ManuallyDrop<Mutex<Actors<'scope>>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -76,7 +75,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 #[derive(Default)]
 struct Actors<'scope> {
     all: Vec<Arc<dyn Actor + 'scope>>,
-    /// The number at which those that have ended are taken out.
+    /// The number of actors at which `add` takes out those that have ended.
     many: usize,
 }
 
@@ -89,8 +88,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         };
         let bounds = (crate::actor::CAPACITY, Overflow::Wait);
         let (identity, options) = (Identity::new(None), None);
-        // SAFETY: what the actor borrows is borrowed for its scope, which waits for the actor's end
-        // (`Scope::end`).
+        // SAFETY: the actor borrows only what outlives its scope, and `Scope::end` waits for the
+        // actor's end.
         let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
         locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
         enter(&cell);
@@ -115,7 +114,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.spawn(With { state, f })
     }
 
-    /// Ends all actors.
+    /// Ends all actors, the newest first.
     fn end(&self, mut kill: bool) {
         // Actors may make others until they have ended.
         loop {
@@ -162,16 +161,17 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// Has snapshots see an actor.
+/// Adds an actor to the table of snapshots.
 fn enter<S: Send>(cell: &Arc<ActorCell<S>>) {
     let seen: Weak<dyn Actor + '_> = Arc::downgrade(cell) as Weak<_>;
-    // SAFETY: the actor is taken out before its end is published, and a snapshot holds it only
-    // under the lock of the table that it is taken out of. The scope waits for that end.
+    // SAFETY: the actor is taken out of the table before its end is published, and a snapshot uses
+    // the actor only with the table locked. `Scope::end` waits for that end, so the actor does not
+    // outlive its borrows there.
     let seen: Weak<dyn Actor + 'static> = unsafe { core::mem::transmute(seen) };
     snapshot::enter(cell.identity(), seen);
 }
 
-/// The state of an actor that [`Scope::with`] has made.
+/// The state of an actor made by [`Scope::with`].
 pub struct With<'a, T, F> {
     state: &'a mut T,
     f: F,
@@ -198,7 +198,7 @@ impl<T, F> fmt::Debug for With<'_, T, F> {
 /// A reference to an actor of a scope.
 pub struct ScopedRef<'scope, S: Send + 'scope> {
     cell: Arc<ActorCell<S>>,
-    /// Messages may borrow for this long, and no longer: invariant.
+    /// Messages may borrow for exactly this long: invariant.
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
@@ -212,7 +212,8 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
         S: Handler<M>,
     {
         let patience = Patience::Until(current_limit());
-        // SAFETY: what the message borrows outlives the scope, which outlives the actor.
+        // SAFETY: the message borrows only what outlives the scope, and the scope outlives the
+        // actor.
         unsafe { self.cell.put_borrowing(Told(message), patience) }.map_err(
             |(refusal, Told(message))| {
                 SendError::new(message, self.cell.identity().name(), refusal)
@@ -256,7 +257,8 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
             reply: to,
             limit,
         };
-        // SAFETY: what request and answer borrow outlives the scope, which outlives the actor.
+        // SAFETY: request and answer borrow only what outlives the scope, and the scope outlives
+        // the actor.
         match unsafe { self.cell.put_borrowing(asked, Patience::Until(limit)) } {
             Ok(()) => reply.recv_within(limit),
             Err((refusal, asked)) => {

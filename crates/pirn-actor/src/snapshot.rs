@@ -1,4 +1,4 @@
-//! All actors that there are, for people.
+//! Snapshots: a list of all actors.
 
 use crate::edges;
 use crate::identity::{ByNumber, Identity};
@@ -6,7 +6,7 @@ use crate::life::{Actor, Load};
 use crate::poison::locked;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// The number of tables: several, so that carriers that make actors do not contend.
+/// The number of tables: several, so that carriers that make actors do not contend for one lock.
 const SHARDS: usize = 16;
 
 /// Three words for each actor: there may be millions.
@@ -21,7 +21,7 @@ fn shard(identity: &Identity) -> &'static Mutex<Option<Table>> {
     &ACTORS[identity.number() as usize % SHARDS].0
 }
 
-/// Enters an actor.
+/// Adds an actor.
 pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Actor>) {
     let mut table = locked(shard(identity));
     table
@@ -29,12 +29,12 @@ pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Actor>) {
         .insert(identity.number(), seen);
 }
 
-/// Takes an actor out that has ended.
+/// Takes out an actor that has ended.
 pub(crate) fn forget(identity: &Identity) {
     take_out(locked(shard(identity)), identity);
 }
 
-/// Takes an actor out, and drops its entry outside of the lock.
+/// Takes out an actor, and drops its entry after the lock is released.
 fn take_out(mut table: MutexGuard<'_, Option<Table>>, identity: &Identity) {
     let entry = table
         .as_mut()
@@ -43,8 +43,8 @@ fn take_out(mut table: MutexGuard<'_, Option<Table>>, identity: &Identity) {
     drop(entry);
 }
 
-/// Takes an actor out, if `ends` says that it has ended. Returns false if it has not, or if that
-/// was not tried: another thread has the table, which may wait for a lock that the caller has.
+/// Takes out an actor if `ends` returns that it has ended. Returns false if it has not, or if the
+/// table is locked: its owner may wait for a lock that the caller holds.
 pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> bool {
     let Ok(table) = shard(identity).try_lock() else {
         return false;
@@ -56,7 +56,7 @@ pub(crate) fn forget_if(identity: &Identity, ends: impl FnOnce() -> bool) -> boo
     true
 }
 
-/// What [`take`] knows of an actor.
+/// The data of an actor in a snapshot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ActorInfo {
@@ -70,12 +70,12 @@ pub struct ActorInfo {
     pub waiting: usize,
     /// The number of senders that wait for room in its mailbox.
     pub senders: usize,
-    /// The actor that it waits for, in an ask or for room in a mailbox.
+    /// The name of the actor for which it waits, in an ask or for room in a mailbox.
     pub waits_for: Option<Arc<str>>,
 }
 
-/// Returns all actors that have not ended, in the order in which they were made: pools, their
-/// workers and supervisors as well. Each is seen at a moment of its own.
+/// Returns all actors that have not ended, in the order in which they were made, including pools,
+/// their workers and supervisors. The data of different actors is not from the same moment.
 ///
 /// # Examples
 /// ```
@@ -91,7 +91,8 @@ pub fn take() -> Vec<ActorInfo> {
     for shard in &ACTORS {
         let table = locked(&shard.0);
         for entry in table.iter().flat_map(Table::values) {
-            // Dropped before the lock: an actor of a scope is taken out before the scope ends.
+            // Dropped before the lock is released: the actor of a scope is taken out before the
+            // scope ends.
             let Some(seen) = entry.upgrade() else {
                 continue;
             };

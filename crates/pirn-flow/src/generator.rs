@@ -6,13 +6,13 @@
 //!                                 <-- room, for the batch before --
 //! ```
 //!
-//! Producers put items one by one, since the consumer is to have each as soon as it is there. The
-//! consumer takes up to half of what may be ahead at once, and makes room for that when it comes
-//! for more: so it has the lock, and wakes a thread, twice per `ahead` items, and the producers
-//! still work ahead of it.
+//! Producers put items one by one, so that the consumer gets each as soon as it is made. The
+//! consumer takes up to half of `ahead` at once, and makes room for these when it comes for more.
+//! So it takes the lock, and wakes a thread, twice per `ahead` items, and the producers can still
+//! work ahead of it.
 //!
-//! Rejected: items that a producer keeps until it has several. The consumer would wait for items
-//! that are there, behind a producer that waits for something else.
+//! Rejected: producers that collect several items. The consumer would wait for items that exist,
+//! behind a producer that waits for something else.
 
 use crate::wait::{Late, Line, limit, locked, wait};
 use core::fmt;
@@ -26,19 +26,19 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Makes an iterator whose items are made by `produce`, on a virtual thread of its own, which is at
+/// Makes an iterator over the items of `produce`, which runs on a virtual thread of its own, at
 /// most `ahead` items ahead (at least 1).
 ///
-/// `produce` hands each item over by [`Out::give`], which parks while there is no room. An error
-/// that it returns is the last item. Its panic comes out of [`next`](Iterator::next), after the
-/// items that were given before.
+/// `produce` hands over each item with [`Out::give`], which parks while there is no room. If it
+/// returns an error, that is the last item. If it panics, [`next`](Iterator::next) panics with its
+/// panic, after the items that were given before.
 ///
 /// When the generator is dropped, early or not, the producer is
-/// [interrupted](pirn::thread::Thread::interrupt): `give`, and the other waits that an interrupt
-/// ends, fail, and the producer is left by `?`. [`Generator::stop`] waits for that, too.
+/// [interrupted](pirn::thread::Thread::interrupt): `give`, and other waits that an interrupt ends,
+/// fail, and `produce` returns by `?`. [`Generator::stop`] also waits for that.
 ///
 /// # Panics
-/// If no thread can be had.
+/// If no thread can be started.
 ///
 /// # Examples
 /// ```
@@ -58,7 +58,7 @@ use std::time::Instant;
 /// }
 /// # Ok::<(), io::Error>(())
 /// ```
-/// One that has no errors of its own and does not end by itself:
+/// A producer that has no errors of its own and does not end by itself:
 /// ```
 /// use pirn::thread::Interrupted;
 /// use pirn_flow::generator::generate;
@@ -82,15 +82,15 @@ where
     generate_parallel(ahead, [produce])
 }
 
-/// Makes an iterator whose items are made by several producers at the same time, each on a virtual
-/// thread of its own. Together they are at most `ahead` items ahead (at least 1).
+/// Makes an iterator over the items of several producers, each on a virtual thread of its own.
+/// Together they are at most `ahead` items ahead (at least 1).
 ///
 /// The items of one producer come in order; there is no order between producers. The iteration ends
-/// when all have ended. The first error or panic ends it, too: what was given before comes first,
-/// and the other producers are interrupted. Otherwise this is [`generate`].
+/// when all producers have ended. The first error or panic ends it, too: the items given before
+/// come first, and the other producers are interrupted. In all else this is [`generate`].
 ///
 /// # Panics
-/// If no thread can be had.
+/// If no thread can be started.
 ///
 /// # Examples
 /// ```
@@ -126,11 +126,11 @@ where
     generator
 }
 
-/// Makes a generator as [`generate`] does, whose producer may borrow what outlives the scope. The
-/// scope waits for the end of the producer.
+/// Makes a generator as [`generate`] does. Its producer may borrow data that outlives the scope,
+/// which waits for the producer's end.
 ///
 /// # Panics
-/// If no thread can be had.
+/// If no thread can be started.
 ///
 /// # Examples
 /// ```
@@ -168,31 +168,31 @@ where
     }
 }
 
-/// What producers and consumer share.
+/// The part that producers and consumer share.
 struct Exchange<T> {
-    /// Items that were given and not taken over, in order.
+    /// Items that were given and not taken by the consumer, in order.
     queue: VecDeque<T>,
     /// The number of items that may still be given.
     room: usize,
-    /// The producers that wait for room.
+    /// Producers that wait for room.
     producers: Line,
     /// The consumer, if it waits.
     consumer: Line,
-    /// The number of producers that have not ended, and one while more are being started.
+    /// The number of producers that have not ended, plus 1 while more are being started.
     running: usize,
-    /// Nothing is to be given any more: a producer has failed, or the consumer is gone.
+    /// No more items may be given: a producer has failed, or the consumer is gone.
     is_closed: bool,
 }
 
 impl<T> Exchange<T> {
-    /// Has all further gives fail. The items in the queue can still be taken.
+    /// Lets all further gives fail. The items in the queue can still be taken.
     fn close(&mut self) {
         self.is_closed = true;
         self.producers.wake(usize::MAX);
         self.consumer.wake(1);
     }
 
-    /// One producer less.
+    /// Notes that a producer has ended.
     fn ended(&mut self) {
         self.running -= 1;
         if self.running == 0 {
@@ -201,7 +201,7 @@ impl<T> Exchange<T> {
     }
 }
 
-/// Where a producer gives its items: see [`generate`].
+/// The receiver of a producer's items: see [`generate`].
 ///
 /// # Examples
 /// ```
@@ -216,12 +216,12 @@ impl<T> Exchange<T> {
 pub struct Out<T>(Arc<Mutex<Exchange<T>>>);
 
 impl<T> Out<T> {
-    /// Hands an item over. Parks while there is no room: while as many items as the generator may
-    /// be ahead have not been used.
+    /// Hands over an item. Parks while there is no room: while the consumer has not used as many
+    /// items as the generator may be ahead.
     ///
     /// # Errors
-    /// The generator has been dropped, or is over because another producer has failed; or the
-    /// thread was interrupted while there was no room. The item is dropped.
+    /// The generator was dropped, or another producer has failed, or the thread was interrupted
+    /// while it waited for room. The item is dropped.
     pub fn give(&mut self, item: T) -> Result<(), Interrupted> {
         let mut item = Some(item);
         let put = |exchange: &mut Exchange<T>| {
@@ -235,7 +235,7 @@ impl<T> Out<T> {
             Some(Ok(exchange.consumer.next()))
         };
         let given = wait(&self.0, |exchange| &mut exchange.producers, None, put);
-        // Without the lock, which is the first thing that the consumer wants.
+        // After the lock is released, since the consumer takes it first.
         if let Some(consumer) = given.unwrap_or(Err(Interrupted))? {
             consumer.unpark();
         }
@@ -258,11 +258,11 @@ impl<T> fmt::Debug for Out<T> {
     }
 }
 
-/// An iterator whose items are made ahead: see [`generate`].
+/// An iterator over items that are made ahead: see [`generate`].
 ///
 /// Each item is a `Result`. If the thread that waits for an item is
 /// [interrupted](pirn::thread::Thread::interrupt), or its [deadline](pirn::scope::deadline())
-/// passes, an interrupt is the last item, and the producers are interrupted in turn.
+/// passes, the last item is an interrupt, and the producers are interrupted, too.
 ///
 /// # Examples
 /// ```
@@ -280,20 +280,20 @@ impl<T> fmt::Debug for Out<T> {
 pub struct Generator<T, E> {
     exchange: Arc<Mutex<Exchange<T>>>,
     producers: Vec<Thread>,
-    /// To wait for the end of producers, unless a scope does.
+    /// Handles for waiting for the producers' end, unless a scope does.
     threads: Vec<JoinHandle<()>>,
-    /// Why a producer ended the iteration.
+    /// The failure of the producer that ended the iteration.
     failure: Arc<Mutex<Option<Result<E, Panic>>>>,
-    /// Items that were taken over and not returned, in order.
+    /// Items that the consumer has taken and not returned, in order.
     batch: VecDeque<T>,
-    /// The number of items that were taken over last, and for which no room has been made yet.
+    /// The number of items taken last, for which there is no room yet.
     taken: usize,
-    /// The most items to take over at a time.
+    /// The most items to take at a time.
     most: usize,
     is_over: bool,
 }
 
-/// No item was there in time.
+/// No item came in time.
 ///
 /// # Examples
 /// See [`Generator::next_timeout`].
@@ -331,7 +331,7 @@ impl<T, E> Generator<T, E> {
         }
     }
 
-    /// Returns what a producer's thread does.
+    /// Returns the function of a producer's thread.
     fn producer<F>(&self, produce: F) -> impl FnOnce() + use<T, E, F>
     where
         F: FnOnce(&mut Out<T>) -> Result<(), E>,
@@ -345,7 +345,7 @@ impl<T, E> Generator<T, E> {
                 Ok(Err(error)) => Ok(error),
                 Err(panic) => Err(panic),
             };
-            // A later one follows from the first, which ends the others.
+            // A later failure follows from the first, which ends the other producers.
             let later = match &mut *locked(&first) {
                 Some(_) => Some(failure),
                 none => none.replace(failure),
@@ -355,7 +355,7 @@ impl<T, E> Generator<T, E> {
         }
     }
 
-    /// Has the producers end, and waits until they have. Dropping the generator does not wait.
+    /// Ends the producers, and waits until they have ended. Dropping the generator does not wait.
     ///
     /// # Examples
     /// ```
@@ -374,12 +374,12 @@ impl<T, E> Generator<T, E> {
     pub fn stop(mut self) {
         self.end();
         for thread in core::mem::take(&mut self.threads) {
-            // A panic is not an item any more.
+            // A panic is no longer an item.
             let _ = thread.join();
         }
     }
 
-    /// Ends the iteration, and has the producers end.
+    /// Ends the iteration and the producers.
     fn end(&mut self) {
         self.is_over = true;
         let rest = {
@@ -390,13 +390,13 @@ impl<T, E> Generator<T, E> {
         self.producers
             .drain(..)
             .for_each(|thread| thread.interrupt());
-        // The program's, which may panic: after the rest has been done, and without locks.
+        // The program's items, whose drop may panic: last, and without the lock.
         drop(rest);
         self.batch.clear();
     }
 
-    /// Makes room for the items of the batch before, and takes over more. Returns false if there
-    /// are none: all producers have ended, or one has failed.
+    /// Makes room for the items of the batch before, and takes more. Returns false if there are
+    /// none: all producers have ended, or one has failed.
     fn take(&mut self, until: Option<Instant>) -> Result<bool, Late> {
         let (taken, batch) = (&mut self.taken, &mut self.batch);
         let take = |exchange: &mut Exchange<T>| {
@@ -417,14 +417,13 @@ impl<T, E> Generator<T, E> {
 }
 
 impl<T, E: From<Interrupted>> Generator<T, E> {
-    /// Returns the next item, as [`next`](Iterator::next) does, and waits for it for as long as
-    /// `timeout`.
+    /// Returns the next item, as [`next`](Iterator::next) does, but waits at most `timeout`.
     ///
     /// # Errors
-    /// No item was there in time. It may be there later.
+    /// No item came in time. One may come later.
     ///
     /// # Panics
-    /// As `next`.
+    /// As for `next`.
     ///
     /// # Examples
     /// ```
@@ -445,7 +444,8 @@ impl<T, E: From<Interrupted>> Generator<T, E> {
         self.next_within(Some(timeout))
     }
 
-    /// A time limit of its own ends one wait, and the deadline of the running thread all.
+    /// Returns the next item. `timeout` ends this wait only; the thread's deadline ends the
+    /// iteration.
     fn next_within(&mut self, timeout: Option<Duration>) -> Result<Option<Result<T, E>>, TimedOut> {
         if let Some(item) = self.batch.pop_front() {
             return Ok(Some(Ok(item)));
@@ -494,10 +494,10 @@ impl<T, E> fmt::Debug for Generator<T, E> {
     }
 }
 
-/// A [`Generator`] whose producer belongs to a scope: see [`generate_scoped`].
+/// A [`Generator`] whose producer borrows from a scope: see [`generate_scoped`].
 ///
-/// It cannot leave the scope, which waits for a producer that waits for a consumer to take its
-/// items.
+/// It cannot leave the scope: the scope waits for the producer, and the producer for a consumer
+/// that takes its items.
 ///
 /// # Examples
 /// ```
@@ -523,7 +523,7 @@ impl<T, E: From<Interrupted>> ScopedGenerator<'_, T, E> {
     /// Does what [`Generator::next_timeout`] does.
     ///
     /// # Errors
-    /// The same.
+    /// As for [`Generator::next_timeout`].
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Result<T, E>>, TimedOut> {
         self.generator.next_within(Some(timeout))
     }

@@ -20,11 +20,11 @@
 //! * [`prefetch`]: a stock that is filled before it is empty.
 //! * [`progress`]: how far a task is, for a thread that waits for it.
 //! * [`machine`]: states, events and hooks; a value, or an actor.
-//! * [`watched`]: values that threads wait for, and that tell of their changes.
-//! * [`graph`]: steps, some of them at once, for what agents and workflows do.
+//! * [`watched`]: values that threads wait for and subscribe to.
+//! * [`graph`]: steps, some of them at once, for agents and workflows.
 //!
-//! An interrupt ends all waits here, and so does a [deadline](pirn::scope::deadline()), as of a
-//! request that an actor handles.
+//! An interrupt ends all waits here, and so does a [deadline](pirn::scope::deadline()), for
+//! instance the one of a request that an actor handles.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! State machines: which event leads from which state to which, and what is done on the way.
+//! State machines: which event leads from which state to which, and the hooks on the way.
 //!
 //! ```text
 //!   event --> before (may refuse) --> leaving(old) --> the state changes --> entering(new) --> after
 //! ```
 //!
-//! A panic on the way, of a hook, leaves the state either as it was or changed, never in between.
+//! A panic of a hook leaves the state either as it was or changed, never in between.
 
 use core::fmt;
 use core::hash::Hash;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A state machine: a value that [events](Machine::on_event) change.
 ///
 /// States and events are values of any types that can be compared. A machine can be the state of an
-/// actor, which is sent events as messages; the answer is the new state, or an [`EventError`].
+/// actor: its messages are events, and its answers are new states, or [`EventError`]s.
 ///
 /// # Examples
 /// ```
@@ -80,7 +80,7 @@ where
         &self.state
     }
 
-    /// Does what the rules say of an event in the present state, and returns the new state.
+    /// Applies the rule for an event in the present state, and returns the new state.
     ///
     /// # Errors
     /// See [`EventError`]. The state stays as it is.
@@ -123,8 +123,8 @@ where
         Ok(change.to)
     }
 
-    /// Puts the machine into a state, from any other, and returns the one before. No hook is
-    /// called: there is no event. Returns none, and changes nothing, if there is no such state.
+    /// Puts the machine into any state, and returns the state before. Calls no hook, since there is
+    /// no event. Returns `None`, and changes nothing, if the rules have no such state.
     ///
     /// # Examples
     /// ```
@@ -171,7 +171,7 @@ impl<S: fmt::Debug, E> fmt::Debug for Machine<S, E> {
     }
 }
 
-/// The rules of state machines of one kind, from which any number of them is made. Made by
+/// The rules of a kind of state machine. They make any number of machines. Made by
 /// [`Template::build`].
 ///
 /// # Examples
@@ -202,7 +202,7 @@ impl<S: Eq + Hash + fmt::Debug, E> Rules<S, E> {
     /// Makes a machine that is in this state.
     ///
     /// # Panics
-    /// If there is no such state.
+    /// If the rules have no such state.
     pub fn machine(&self, state: S) -> Machine<S, E> {
         let is_known = self.0.states.contains(&state);
         assert!(is_known, "there is no state {state:?}");
@@ -229,17 +229,17 @@ impl<S: fmt::Debug, E: fmt::Debug> fmt::Debug for Rules<S, E> {
 pub struct Change<S, E> {
     /// The state before.
     pub from: S,
-    /// What leads from it to the other.
+    /// The event.
     pub event: E,
     /// The state after. It may be the same.
     pub to: S,
 }
 
-/// A description of a state machine: which event leads from which state to which, and what is done
-/// on the way. Made by [`Machine::template`].
+/// A description of a state machine: which event leads from which state to which, and the hooks on
+/// the way. Made by [`Machine::template`].
 ///
-/// Its functions may block, ask actors and send to them. An actor that they own stays open for as
-/// long as the rules.
+/// Hooks may block, ask actors and send to them. An actor that a hook owns stays open as long as
+/// the rules.
 ///
 /// # Examples
 /// ```
@@ -270,24 +270,24 @@ where
     S: Clone + Eq + Hash,
     E: Eq + Hash,
 {
-    /// Declares all states. Then any other one is an error of [`build`](Template::build).
+    /// Declares all states. Any other state is then an error of [`build`](Template::build).
     pub fn states(mut self, states: impl IntoIterator<Item = S>) -> Template<S, E> {
         self.are_declared = true;
         self.rules.states.extend(states);
         self
     }
 
-    /// In `state`, `event` leads to `target`, which may be the same state.
+    /// Adds a rule: in `state`, `event` leads to `target`, which may be the same state.
     pub fn on(mut self, state: S, event: E, target: S) -> Template<S, E> {
         self.transitions.push((state, event, target));
         self
     }
 
-    /// Has a function called before each change, which may refuse it: then the state stays, and the
+    /// Adds a hook that runs before each change and may refuse it: the state then stays, and the
     /// event is [`Refused`](EventError::Refused).
     ///
     /// # Examples
-    /// An actor decides; if it does not answer, that is a refusal, too:
+    /// An actor decides. If it does not answer, the change is refused, too:
     /// ```
     /// use pirn_actor as actor;
     /// use pirn_flow::machine::{Change, Machine};
@@ -316,7 +316,7 @@ where
         self
     }
 
-    /// Has a function called when a state is about to be left.
+    /// Adds a hook that runs before the machine leaves a state.
     pub fn leaving(
         mut self,
         state: S,
@@ -326,7 +326,7 @@ where
         self
     }
 
-    /// Has a function called when a state has been entered.
+    /// Adds a hook that runs after the machine has entered a state.
     pub fn entering(
         mut self,
         state: S,
@@ -336,14 +336,14 @@ where
         self
     }
 
-    /// Has a function called after each change.
+    /// Adds a hook that runs after each change.
     pub fn after(mut self, f: impl Fn(&Change<S, E>) + Send + Sync + 'static) -> Template<S, E> {
         self.rules.after.push(Box::new(f));
         self
     }
 
-    /// Has the machine stay as it is when an event is not expected in its state. Without this, that
-    /// is an error.
+    /// Leaves the machine as it is if an event is unexpected in its state. By default that is an
+    /// error.
     pub fn stay_on_unexpected(mut self) -> Template<S, E> {
         self.rules.stay_on_unexpected = true;
         self
@@ -388,7 +388,7 @@ impl<S: fmt::Debug, E: fmt::Debug> fmt::Debug for Template<S, E> {
     }
 }
 
-/// What is wrong with a [`Template`].
+/// Why a [`Template`] is invalid.
 ///
 /// # Examples
 /// ```
@@ -404,7 +404,7 @@ impl<S: fmt::Debug, E: fmt::Debug> fmt::Debug for Template<S, E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateError<S, E> {
-    /// A state is not declared; or, if none is declared, no event leads to it or from it.
+    /// A state was not declared. If no states are declared: no event leads to it or from it.
     UnknownState(S),
     /// An event would lead from one state to two others.
     TwoTargets {
@@ -442,7 +442,7 @@ pub enum EventError<S, E> {
         /// The event.
         event: E,
     },
-    /// A function that is called [before](Template::before) a change has refused it.
+    /// A [`before`](Template::before) hook has refused the change.
     Refused {
         /// The state, in which the machine still is.
         state: S,

@@ -1,8 +1,8 @@
 //! Map and reduce: many items at once, one result.
 //!
-//! A scope has a thread per item, a limited number at a time. The thread that has mapped an item
-//! reduces it, too, one after the other: so results wait nowhere but in threads, and memory is
-//! bounded however slow the reduction and however many the items.
+//! A scope has a thread per item, up to a limit at a time. The thread that has mapped an item also
+//! reduces it, under a lock. So results wait nowhere but in threads, and memory is bounded even if
+//! the reduction is slow or there are many items.
 
 use crate::wait::{is_past, locked};
 use core::convert::Infallible;
@@ -10,21 +10,22 @@ use pirn::scope::{self, JoinError};
 use pirn::thread;
 use std::sync::{Mutex, PoisonError};
 
-/// Calls `map` on each item, each on a virtual thread, at most `parallelism` at a time, and sums
-/// the results up: `reduce` makes a total of `initial` and the first, of that and the second, and
-/// so on.
+/// Calls `map` on each item, on a virtual thread per item, at most `parallelism` at a time. Calls
+/// `reduce` with the total so far, which begins as `initial`, and each result, and returns the last
+/// total.
 ///
-/// Results are reduced as they come, one at a time, not in the order of the items. Items are taken,
-/// on the calling thread, when there is a thread for them: there may be any number of them. Both
-/// functions may borrow. The caller's deadline holds for both.
+/// Results are reduced as they come, one at a time, not in the order of the items. The calling
+/// thread takes an item when there is a thread for it, so there may be any number of items. Both
+/// functions may borrow. The caller's deadline applies to both.
 ///
 /// # Errors
-/// In each case no more items are taken, and the threads that map are interrupted and waited for.
+/// In each case the remaining items are not taken, and the threads that map are interrupted and
+/// waited for.
 ///
 /// - [`JoinError::Panicked`]: `map` or `reduce` has panicked.
 /// - [`JoinError::Interrupted`]: the calling thread was interrupted.
 /// - [`JoinError::TimedOut`]: the [deadline](pirn::scope::deadline()) of the calling thread passed.
-/// - [`JoinError::Fork`]: no thread can be had.
+/// - [`JoinError::Fork`]: no thread could be started.
 ///
 /// # Panics
 /// If `parallelism` is 0, and if the iterator panics.
@@ -54,14 +55,14 @@ where
     try_map_reduce(parallelism, items, map, initial, reduce)
 }
 
-/// Does what [`map_reduce`] does with functions that can fail. The first failure is the result.
+/// Does what [`map_reduce`] does, with functions that can fail. The first failure is the result.
 ///
 /// # Errors
 /// [`JoinError::Failed`], with the first error of `map` or `reduce`, and the errors of
 /// [`map_reduce`].
 ///
 /// # Panics
-/// As [`map_reduce`].
+/// As for [`map_reduce`].
 ///
 /// # Examples
 /// ```
@@ -88,8 +89,8 @@ where
     R: Send,
     E: Send,
 {
-    // The total so far and what adds to it, which are gone after a failure. The lock is held while
-    // the function runs: there is one call at a time.
+    // The total so far and `reduce`, which are gone after a failure. The lock is held during
+    // `reduce`, so there is one call at a time.
     let total = Mutex::new(Some((initial, reduce)));
     let add = |item| {
         let mapped = map(item)?;
@@ -102,7 +103,7 @@ where
     scope::Builder::new().limit(parallelism).open(|s| {
         let mut interrupted = false;
         for item in items {
-            // A join of threads that are all over would not hear it, and there are items left.
+            // Checked here, since a join of finished threads does not see it, and items are left.
             interrupted = thread::is_interrupted();
             if interrupted || s.is_cancelled() {
                 s.cancel();
@@ -112,7 +113,7 @@ where
             s.fork(move || add(item));
         }
         match s.join() {
-            // When the time is up, that interrupts the thread, too.
+            // A deadline that passes interrupts the thread, too.
             _ if interrupted && is_past(scope::deadline()) => Err(JoinError::TimedOut),
             _ if interrupted => Err(JoinError::Interrupted),
             joined => joined.map(drop).map_err(JoinError::from),

@@ -1,4 +1,4 @@
-//! A stock of things that are supplied ahead of their use: numbers, connections, tickets.
+//! A stock of items that are supplied ahead of their use: numbers, connections, tickets.
 //!
 //! ```text
 //!   take --fewer than `low` left: a thread--> [ supply ] --several--> shelf --> take
@@ -6,10 +6,10 @@
 //!     +<-------------- fallback, or the error -------+
 //! ```
 //!
-//! Each delivery has a virtual thread of its own, and there is one at a time: a stock that is full
-//! has no thread. What is on the shelf is taken without one.
+//! Each delivery has a virtual thread of its own, and there is one at a time: a full stock has no
+//! thread. A taker takes an item from the shelf on its own thread.
 //!
-//! A supplier that takes from its own stock waits for itself: no deadlock is found here.
+//! A supplier that takes from its own stock waits for itself. No deadlock search finds that.
 
 use crate::wait::{Late, Line, limit, locked, wait};
 use core::fmt;
@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Makes a stock that `supply` fills ahead, several items at a time: at once, and whenever fewer
-/// than `low` are left. [`Builder`] has more to choose from.
+/// Makes a stock that `supply` fills ahead, several items at a time: at once, and when fewer than
+/// `low` are left. [`Builder`] has more options.
 ///
 /// # Examples
 /// ```
@@ -45,7 +45,7 @@ where
     Builder::new(low).start(supply)
 }
 
-/// Makes stocks that are filled ahead: with attempts, and a function that helps out.
+/// Makes stocks with options: retries, and a fallback.
 ///
 /// # Examples
 /// ```
@@ -71,8 +71,8 @@ pub struct Builder<T> {
 }
 
 impl<T: Send + 'static> Builder<T> {
-    /// A stock that is filled whenever fewer than `low` items are left, at least 1. A delivery that
-    /// fails is not repeated until a thread takes an item, or wants to.
+    /// Makes a builder of a stock that is filled when fewer than `low` items are left, at least 1.
+    /// A failed delivery is not repeated until a thread takes an item, or tries to.
     ///
     /// # Examples
     /// See [`Builder`].
@@ -85,21 +85,21 @@ impl<T: Send + 'static> Builder<T> {
         }
     }
 
-    /// Has a delivery that fails be attempted again, this often, with this pause before each.
+    /// Sets how often a failed delivery is tried again, and the pause before each attempt.
     pub fn retries(mut self, retries: u32, pause: Duration) -> Builder<T> {
         (self.retries, self.pause) = (retries, pause);
         self
     }
 
-    /// Has a function make an item, on the taker's thread, when the stock is empty and all attempts
-    /// to fill it have failed.
+    /// Sets a function that makes an item, on the taker's thread, when the stock is empty and all
+    /// attempts to fill it have failed.
     pub fn fallback(mut self, make: impl Fn() -> T + Send + Sync + 'static) -> Builder<T> {
         self.fallback = Some(Box::new(make));
         self
     }
 
-    /// Starts the first delivery. An error of `supply`, a panic, and a delivery of nothing are
-    /// failures.
+    /// Starts the first delivery. A delivery fails if `supply` returns an error, panics, or
+    /// supplies no item.
     ///
     /// # Examples
     /// ```
@@ -144,7 +144,7 @@ impl<T> fmt::Debug for Builder<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The delivery has failed, at all attempts: the last error or panic.
+    /// The delivery has failed at all attempts. The text is the last error or panic.
     Failed(Arc<str>),
     /// The time limit, or the [deadline](pirn::scope::deadline()) of the running thread, passed.
     TimedOut,
@@ -166,10 +166,10 @@ impl std::error::Error for Error {}
 
 type Delivery<T> = Result<VecDeque<T>, Arc<str>>;
 
-/// What takers and deliveries share.
+/// The part that takers and deliveries share.
 struct Store<T> {
     builder: Builder<T>,
-    /// Has one attempt. Locked by the delivery that is under way.
+    /// Makes one attempt. Locked by the delivery that is under way.
     supply: Mutex<Box<dyn FnMut() -> Delivery<T> + Send>>,
     shelf: Mutex<Shelf<T>>,
 }
@@ -178,7 +178,7 @@ struct Shelf<T> {
     items: VecDeque<T>,
     /// The thread of the delivery that is under way.
     delivery: Option<Thread>,
-    /// The number of deliveries that have failed, and why the last one did.
+    /// The number of failed deliveries, and why the last one failed.
     failures: u64,
     failure: Arc<str>,
     takers: Line,
@@ -211,7 +211,7 @@ impl<T> Shelf<T> {
 }
 
 impl<T: Send + 'static> Store<T> {
-    /// Orders a delivery, if one is due and none is under way.
+    /// Starts a delivery if one is due and none is under way.
     fn order(self: &Arc<Self>, shelf: &mut Shelf<T>) {
         if shelf.items.len() >= self.builder.low || shelf.delivery.is_some() {
             return;
@@ -228,7 +228,7 @@ impl<T: Send + 'static> Store<T> {
         }
     }
 
-    /// Attempts a delivery until it succeeds, or has failed too often, or is interrupted.
+    /// Attempts a delivery until it succeeds, has failed too often, or is interrupted.
     fn attempts(&self) -> Delivery<T> {
         let mut supply = locked(&self.supply);
         let mut retries = 0;
@@ -280,14 +280,14 @@ impl<T: Send + 'static> Stock<T> {
     /// Takes an item. If there is none, waits for a delivery.
     ///
     /// # Errors
-    /// [`Error::Failed`] if the delivery has failed, at all attempts, and there is no
-    /// [fallback](Builder::fallback); [`Error::Interrupted`]; [`Error::TimedOut`] if the running
+    /// [`Error::Failed`] if the delivery has failed at all attempts, and there is no
+    /// [fallback](Builder::fallback). [`Error::Interrupted`]. [`Error::TimedOut`] if the running
     /// thread's deadline passed.
     pub fn take(&self) -> Result<T, Error> {
         self.take_until(scope::deadline())
     }
 
-    /// Takes an item. If there is none, waits for a delivery for as long as `timeout`.
+    /// Takes an item. If there is none, waits for a delivery, for as long as `timeout`.
     ///
     /// # Errors
     /// As for [`take`](Stock::take), and [`Error::TimedOut`].
@@ -298,7 +298,8 @@ impl<T: Send + 'static> Stock<T> {
     fn take_until(&self, until: Option<Instant>) -> Result<T, Error> {
         let store = &self.0.0;
         let mut known = None;
-        // An item, or the failure of a delivery that was under way, or was ordered for this.
+        // Takes an item, or the failure of a delivery that was under way or was started for this
+        // call.
         let take = |shelf: &mut Shelf<T>| {
             let known = *known.get_or_insert(shelf.failures);
             let failed = |shelf: &Shelf<T>| {
@@ -324,12 +325,12 @@ impl<T: Send + 'static> Stock<T> {
 }
 
 impl<T> Stock<T> {
-    /// Returns the number of items that are there.
+    /// Returns the number of items in stock.
     pub fn len(&self) -> usize {
         locked(&self.0.0.shelf).items.len()
     }
 
-    /// Returns true if no item is there.
+    /// Returns true if no item is in stock.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! Progress: what a long task tells a thread that waits for it.
+//! Progress: reports of a long task to a thread that waits for it.
 //!
-//! A message to an actor carries the [`Progress`], beside whatever else it carries. Only the latest
-//! report is kept: a task does not wait for its watchers, and a slow watcher misses some.
+//! A message to an actor carries the [`Progress`] beside its other data. Only the latest report is
+//! kept: a task does not wait for its watcher, and a slow watcher misses some reports.
 
 use crate::wait::{Line, locked, wait};
 use core::fmt;
@@ -12,13 +12,13 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 /// Asks with a message that carries a [`Progress`], and calls `on_report` with its reports until
-/// the answer is there. The running thread waits for the answer; `on_report` runs on another one.
+/// the answer comes. The running thread waits for the answer; `on_report` runs on another thread.
 ///
 /// # Errors
 /// See [`AskError`].
 ///
 /// # Panics
-/// If `on_report` panics, with its panic, when the answer is there.
+/// If `on_report` panics: with its panic, after the answer has come.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub fn ask<M, A: Ask<M>>(
     })
 }
 
-/// Reports how far a task is. Goes along in a message.
+/// Reports how far a task is. It is sent along in a message.
 ///
 /// # Examples
 /// ```
@@ -85,9 +85,9 @@ pub struct Progress(Arc<Mutex<Board>>);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The part that is done: from 0.0, nothing, to 1.0, all.
+    /// The part that is done: from 0.0 (nothing) to 1.0 (all).
     pub done: f64,
-    /// What is being done, in words. Empty if nothing was said.
+    /// What the task is doing, in words. Empty if it has not said.
     pub phase: Arc<str>,
 }
 
@@ -106,12 +106,12 @@ impl fmt::Display for Report {
 struct Board {
     report: Report,
     is_new: bool,
-    /// Nothing more will be reported.
+    /// No more reports will come.
     is_over: bool,
     watcher: Line,
 }
 
-/// There are no more reports.
+/// Notes that no more reports will come.
 fn end(board: &Mutex<Board>) {
     let mut board = locked(board);
     board.is_over = true;
@@ -119,7 +119,7 @@ fn end(board: &Mutex<Board>) {
 }
 
 impl Progress {
-    /// Makes a progress, and what watches it.
+    /// Makes a progress and its reports.
     ///
     /// # Examples
     /// See [`Progress`].
@@ -128,21 +128,21 @@ impl Progress {
         (Progress(Arc::clone(&board)), Reports(board))
     }
 
-    /// Says how much is done: from 0.0, nothing, to 1.0, all. Values beyond are taken for these,
-    /// and one that is no number is ignored.
+    /// Reports how much is done: from 0.0 (nothing) to 1.0 (all). Values outside are clamped, and
+    /// NaN is ignored.
     pub fn report(&mut self, done: f64) {
         if !done.is_nan() {
             self.tell(|report| report.done = done.clamp(0.0, 1.0));
         }
     }
 
-    /// Says what is being done.
+    /// Reports what the task is doing.
     pub fn phase(&mut self, phase: impl Into<Arc<str>>) {
         let phase = phase.into();
         self.tell(|report| report.phase = phase);
     }
 
-    /// Returns false if no [`Reports`] are there any more.
+    /// Returns false if the [`Reports`] are gone.
     pub fn is_watched(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -171,9 +171,9 @@ impl fmt::Debug for Progress {
 
 /// The reports of one [`Progress`], for a thread that waits for the task.
 ///
-/// As an iterator it waits for a report that has not been seen. It ends when the `Progress` is
-/// dropped, with the task or with a message that is never handled; and when the running thread is
-/// interrupted, or its [deadline](pirn::scope::deadline()) passes.
+/// As an iterator it waits for a report that it has not returned yet. It ends when the `Progress`
+/// is dropped, with the task or with a message that is never handled; and when the running thread
+/// is interrupted, or its [deadline](pirn::scope::deadline()) passes.
 ///
 /// # Examples
 /// See [`Progress`].

@@ -1,5 +1,5 @@
-//! Waits for a state under a lock. An interrupt and a time limit end them; a wait at a
-//! `std::sync::Condvar` hears no interrupt.
+//! Waits for a state under a lock, which an interrupt and a time limit end. A wait at a
+//! `std::sync::Condvar` ignores interrupts.
 
 use core::time::Duration;
 use pirn::scope;
@@ -8,37 +8,38 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Why a wait ended without what it waited for.
+/// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
     TimedOut,
     Interrupted,
 }
 
-/// Threads that wait for one thing, in order of arrival. Part of the state that they wait for.
+/// Threads that wait for one condition, in order of arrival. A part of the state that they wait
+/// for.
 #[derive(Default)]
 pub(crate) struct Line(VecDeque<Thread>);
 
 impl Line {
-    /// Takes the first thread out, which is to be woken.
+    /// Takes the first thread out. The caller wakes it.
     pub(crate) fn next(&mut self) -> Option<Thread> {
         self.0.pop_front()
     }
 
-    /// Wakes the first threads.
+    /// Wakes the first threads, at most this many.
     pub(crate) fn wake(&mut self, most: usize) {
         let count = most.min(self.0.len());
         self.0.drain(..count).for_each(|thread| thread.unpark());
     }
 }
 
-/// Locks a mutex. No panic leaves a state of this crate half changed, so poison means nothing.
+/// Locks a mutex. A panic never leaves a state of this crate half changed, so poison means nothing.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits in a line until `take` gets something from the state. A thread that has been woken takes
-/// what it was woken for, even if it is late: so no wake is lost.
+/// Waits in a line until `take` returns a value from the state. A thread that was woken calls
+/// `take` once more even if it is late, so no wake is lost.
 pub(crate) fn wait<T, R>(
     state: &Mutex<T>,
     line: fn(&mut T) -> &mut Line,
@@ -75,19 +76,19 @@ fn park(until: Option<Instant>) -> Result<(), Late> {
             thread::park_timeout_interruptible(left)
         }
     };
-    // The scope of a deadline interrupts its threads when that has passed.
+    // The scope of a deadline interrupts its threads when the deadline has passed.
     parked.map_err(|_| match is_past(until) {
         true => Late::TimedOut,
         false => Late::Interrupted,
     })
 }
 
-/// Returns true if there is a time, and it has come.
+/// Returns true if there is a time, and it has passed.
 pub(crate) fn is_past(time: Option<Instant>) -> bool {
     time.is_some_and(|at| Instant::now() >= at)
 }
 
-/// Returns when this timeout or the running thread's deadline ends a wait, whichever is earlier.
+/// Returns the end of this timeout, or the running thread's deadline if that is earlier.
 pub(crate) fn limit(timeout: Duration) -> Option<Instant> {
     let ends = [Instant::now().checked_add(timeout), scope::deadline()];
     ends.into_iter().flatten().min()

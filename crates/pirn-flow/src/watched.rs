@@ -1,11 +1,12 @@
-//! A value that tells of its changes.
+//! Watched values: threads wait for their changes, and subscribers get them.
 //!
-//! Changes are queued under the lock of what changes, and told without it: by the thread whose
-//! change comes into an idle feed, with all that are queued meanwhile. So subscribers learn of all
-//! changes, in order, and each begins where the one before has ended.
+//! A change is queued under the lock of the value, and published without it: by the thread that
+//! finds no other thread publishing, together with all changes that are queued meanwhile. So
+//! subscribers get all changes, in order, and the old value of each is the new value of the one
+//! before.
 //!
 //! ```text
-//!   set:  lock; change; queue; unlock;  then, unless a thread is telling:  tell all that is queued
+//!   set:  lock; change; queue; unlock;  then, unless another thread publishes:  publish the queue
 //! ```
 
 use crate::wait::{Late, Line, locked, wait};
@@ -18,11 +19,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A value that threads share, wait for, and are told the changes of.
+/// A value that threads share and wait for, and whose changes subscribers get.
 ///
-/// Clones are the same value. Subscribers are told all changes, in order: the old value of each is
-/// the new value of the one before. (One that is full misses some, as with a
-/// [`Topic`](Topic).)
+/// Clones are the same value. Subscribers get all changes, in order: the old value of each is the
+/// new value of the one before. (A subscriber without room misses some, as with a
+/// [`Topic`].)
 ///
 /// # Examples
 /// ```
@@ -46,12 +47,12 @@ struct Shared<T: 'static> {
     changes: Feed<Change<T>>,
 }
 
-/// The value is behind an `Arc`, so that it is cloned, compared and dropped without the lock.
+/// The value is in an `Arc`, so that it is cloned, compared and dropped without the lock.
 struct State<T> {
     value: Arc<T>,
-    /// Counts the changes.
+    /// The number of changes.
     version: u64,
-    /// Threads that wait for one.
+    /// Threads that wait for a change.
     line: Line,
 }
 
@@ -66,7 +67,7 @@ pub struct Change<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Watched<T> {
-    /// Makes a value that is watched.
+    /// Makes a watched value.
     pub fn new(value: T) -> Watched<T> {
         Watched(Arc::new(Shared {
             state: Mutex::new(State {
@@ -88,7 +89,7 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         (Arc::clone(&state.value), state.version)
     }
 
-    /// Sets the value, and returns the one before. It is a change even if they are equal.
+    /// Sets the value, and returns the one before. This is a change even if both are equal.
     pub fn set(&self, value: T) -> T {
         let new = Arc::new(value);
         loop {
@@ -99,8 +100,8 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         }
     }
 
-    /// Sets the value to one that is made of the present one, and returns it. `f` is called again
-    /// if another thread has changed the value meanwhile.
+    /// Sets the value to `f` of the present one, and returns it. `f` is called again if another
+    /// thread has changed the value meanwhile.
     pub fn update(&self, mut f: impl FnMut(&T) -> T) -> T {
         loop {
             let (old, version) = self.load();
@@ -114,7 +115,7 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
     /// Sets the value if it is `expected`.
     ///
     /// # Errors
-    /// It is not: the value that it is.
+    /// Returns the present value if it is not `expected`.
     ///
     /// # Examples
     /// ```
@@ -138,9 +139,9 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         }
     }
 
-    /// Sets the value if it has not changed since it was loaded.
+    /// Sets the value if it was not changed since it was loaded.
     fn exchange(&self, old: &Arc<T>, version: u64, new: &Arc<T>) -> bool {
-        // Made without the lock: `clone` is the program's.
+        // Made without the lock: `clone` is the program's code.
         let change = Change {
             old: T::clone(old),
             new: T::clone(new),
@@ -151,7 +152,7 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
                 return false;
             }
             state.version += 1;
-            state.value = Arc::clone(new); // the old one is the caller's, too
+            state.value = Arc::clone(new); // the caller owns the old one, too, and drops it
             state.line.wake(usize::MAX);
             self.0.changes.queue(change);
         }
@@ -159,20 +160,20 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         true
     }
 
-    /// Has an actor, or another receiver, sent each change. See
+    /// Sends each change to an actor, or another receiver. See
     /// [`Topic::subscribe`](Topic::subscribe).
     pub fn subscribe(&self, subscriber: &impl Recipient<Change<T>>) -> Subscription {
         self.0.changes.topic.subscribe(subscriber)
     }
 
-    /// Has a function called with each change, by an actor of its own. See
+    /// Calls a function with each change, on an actor of its own. See
     /// [`Topic::subscribe_with`](Topic::subscribe_with).
     pub fn subscribe_with(&self, f: impl Fn(Change<T>) + Send + Sync + 'static) -> Subscription {
         self.0.changes.topic.subscribe_with(f)
     }
 
-    /// Waits until the value is one for which `wanted` returns true, and returns it. A value that
-    /// is changed again at once may not be seen.
+    /// Waits until `wanted` returns true for the value, and returns the value. Values that are
+    /// changed again at once may be skipped.
     ///
     /// # Errors
     /// The running thread was interrupted.
@@ -189,7 +190,7 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         Ok(found.expect("without a time limit it is found"))
     }
 
-    /// Does the same for as long as `timeout`.
+    /// Does what [`wait_until`](Watched::wait_until) does, for as long as `timeout`.
     ///
     /// # Errors
     /// The running thread was interrupted.
@@ -207,7 +208,7 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Result<Option<T>, Interrupted> {
         loop {
-            // Not under the lock: `wanted` is the program's.
+            // Without the lock: `wanted` is the program's code.
             let (value, version) = self.load();
             if wanted(&value) {
                 return Ok(Some(T::clone(&value)));
@@ -235,7 +236,7 @@ impl<T: fmt::Debug> fmt::Debug for Watched<T> {
     }
 }
 
-/// Changes on their way to the subscribers.
+/// The queue of changes on their way to the subscribers.
 struct Feed<C: 'static> {
     topic: Topic<C>,
     queue: Mutex<Queue<C>>,
@@ -257,12 +258,12 @@ impl<C: Clone + Send + 'static> Feed<C> {
         }
     }
 
-    /// Queues a change. Called under the lock of what changes.
+    /// Queues a change. Called with the lock of the value held.
     fn queue(&self, change: C) {
         locked(&self.queue).changes.push_back(change);
     }
 
-    /// Tells what is queued, unless another thread does. Called without a lock.
+    /// Publishes the queued changes, unless another thread does. Called without a lock.
     fn tell(&self) {
         {
             let mut queue = locked(&self.queue);
@@ -279,11 +280,11 @@ impl<C: Clone + Send + 'static> Feed<C> {
     }
 }
 
-/// This thread tells. A panic of the program's, in a `clone`, ends that.
+/// The running thread publishes while this exists. A panic of the program's `clone` drops it.
 struct Telling<'a, C>(&'a Mutex<Queue<C>>);
 
 impl<C> Telling<'_, C> {
-    /// Returns the next change. If there is none, the next one is told by another thread.
+    /// Returns the next change. If there is none, lets another thread publish the next one.
     fn next(&self) -> Option<C> {
         let mut queue = locked(self.0);
         let change = queue.changes.pop_front();

@@ -1,4 +1,4 @@
-//! Addresses: what a sender has to know of an actor, without the type of its state.
+//! Addresses: references for sending that do not name the type of the actor's state.
 
 use super::sending::Receive;
 use super::weak::WeakAddress;
@@ -13,7 +13,7 @@ use core::ops::Deref;
 use core::time::Duration;
 use std::sync::Arc;
 
-/// What can be sent messages of the type `M`: an actor here or elsewhere, a pool, a topic.
+/// A receiver of messages of the type `M`: an actor here or elsewhere, a pool, a topic.
 ///
 /// # Examples
 /// ```
@@ -27,20 +27,20 @@ use std::sync::Arc;
 /// greet(&log);
 /// ```
 pub trait Tell<M> {
-    /// Sends a message, and waits for room if that is how the receiver is made.
+    /// Sends a message. Waits for room if the receiver was made to let its senders wait.
     ///
     /// # Errors
-    /// The message comes back.
+    /// The message comes back if the receiver does not take it.
     fn send(&self, message: M) -> Result<(), SendError<M>>;
 
-    /// Sends a message if that is possible without waiting.
+    /// Sends a message if the receiver takes it without a wait.
     ///
     /// # Errors
-    /// The message comes back.
+    /// The message comes back if the receiver does not take it.
     fn try_send(&self, message: M) -> Result<(), SendError<M>>;
 }
 
-/// What answers messages of the type `M`: an actor here or elsewhere, or a pool.
+/// A receiver that answers messages of the type `M`: an actor here or elsewhere, or a pool.
 ///
 /// # Examples
 /// ```
@@ -72,8 +72,8 @@ pub trait Ask<M>: Tell<M> {
 
 /// The address of an actor for messages of the type `M`, which it answers with an `R`.
 ///
-/// Cheap to clone, and for any thread. As a [`Ref`](crate::Ref) does, it keeps the actor open, and
-/// dereferences to [`Actor`].
+/// Cheap to clone and usable from any thread. Keeps the actor open and dereferences to [`Actor`],
+/// as a [`Ref`](crate::Ref) does.
 pub struct Address<M: 'static, R: 'static = ()>(Arc<dyn Receive<M, R>>);
 
 impl<M, R> Address<M, R> {
@@ -82,7 +82,7 @@ impl<M, R> Address<M, R> {
         Address(actor)
     }
 
-    /// Takes a reference over that the caller has counted.
+    /// Takes over a reference that the caller has counted.
     pub(crate) fn adopt(actor: Arc<dyn Receive<M, R>>) -> Address<M, R> {
         Address(actor)
     }
@@ -91,8 +91,8 @@ impl<M, R> Address<M, R> {
         &self.0
     }
 
-    /// Sends a message. If the mailbox is full, waits for room, or does what the actor's
-    /// [`Overflow`](crate::Overflow) says.
+    /// Sends a message. If the mailbox is full, the actor's [`Overflow`](crate::Overflow) decides:
+    /// by default the sender waits for room.
     ///
     /// # Errors
     /// The message comes back: the actor has ended, or there was no room.
@@ -109,8 +109,7 @@ impl<M, R> Address<M, R> {
         self.0.tell(message, Patience::None)
     }
 
-    /// Sends a message that comes before all others in the mailbox, and for which there is always
-    /// room.
+    /// Sends a message that comes before all others in the mailbox. There is always room for it.
     ///
     /// # Errors
     /// The message comes back: the actor has ended.
@@ -141,7 +140,7 @@ impl<M, R> Address<M, R> {
             .recv_within(limit)
     }
 
-    /// Sends a message, and returns the answer that is on its way.
+    /// Sends a message, and returns a [`Reply`] to wait for.
     ///
     /// # Errors
     /// The message comes back, as from [`send`](Address::send).

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The capacity of a mailbox, unless [`Builder::capacity`] says otherwise.
 pub(crate) const CAPACITY: usize = 1024;
 
-/// Makes actors that are different from the usual: with a name, another capacity, restarts.
+/// Makes actors with options: a name, another capacity, restarts.
 ///
 /// # Examples
 /// ```
@@ -51,8 +51,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns a builder of usual actors: without a name, on virtual threads, with room for 1,024
-    /// messages, whose senders wait when there is none.
+    /// Returns a builder of default actors: without a name, on virtual threads, with room for 1,024
+    /// messages. Senders wait while the mailbox is full.
     pub fn new() -> Builder {
         Builder {
             name: None,
@@ -63,45 +63,45 @@ impl Builder {
         }
     }
 
-    /// Sets the name, for people: errors, dumps, snapshots. Several actors may have the same.
+    /// Sets the name for errors, dumps and snapshots. Several actors may have the same name.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Builder {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the number of messages that the mailbox has room for, at least 1, besides the one that
-    /// is being handled.
+    /// Sets the number of messages, at least 1, for which the mailbox has room besides the one that
+    /// the actor handles.
     pub fn capacity(mut self, messages: usize) -> Builder {
         self.capacity = messages;
         self
     }
 
-    /// Gives the mailbox room for any number of messages. A sender that is faster than the actor
-    /// then fills the memory.
+    /// Removes the limit of the mailbox. Senders that are faster than the actor then fill the
+    /// memory.
     pub fn unbounded(self) -> Builder {
         self.capacity(usize::MAX)
     }
 
-    /// Sets what a full mailbox does.
+    /// Sets what happens to messages for a full mailbox.
     pub fn overflow(mut self, overflow: Overflow) -> Builder {
         self.overflow = overflow;
         self
     }
 
-    /// Has the actor's threads made by this builder: with a stack size, a scheduler, a name.
+    /// Sets the builder of the actor's threads: their stack size, scheduler and name.
     pub fn threads(mut self, threads: thread::Builder) -> Builder {
         self.rare().threads = Threads::Made(Arc::new(threads));
         self
     }
 
-    /// Has the actor run on platform threads.
+    /// Runs the actor on platform threads.
     pub fn platform_threads(mut self) -> Builder {
         self.rare().threads = Threads::Platform;
         self
     }
 
-    /// Has the actor begin anew after a failure, with a state that its recipe makes, as often as
-    /// this says. References stay good, and messages that have not been begun are handled.
+    /// Sets how often the actor restarts after a failure. The recipe then makes a new state.
+    /// References stay good, and the actor handles the messages that it had not begun.
     ///
     /// # Examples
     /// ```
@@ -129,13 +129,14 @@ impl Builder {
         self
     }
 
-    /// Sets how long a message may take. One that takes longer is interrupted: the blocking calls
-    /// of its handler fail, with `ECANCELED`. When the handler then returns, or panics, that is a
-    /// failure of the actor, as a panic is: its state may be half changed. An asker gets what the
-    /// handler returns.
+    /// Sets how long a message may take. The handler of one that takes longer is interrupted: its
+    /// blocking calls fail with `ECANCELED`. When it then returns or panics, the actor has failed,
+    /// as after a panic, since its state may be half changed. An asker gets what the handler
+    /// returns.
     ///
-    /// A handler that does not hear the interrupt is waited for: nothing else works on the state
-    /// meanwhile. Processes have no such limit, since they receive where they want to.
+    /// If the handler ignores the interrupt, the actor waits until it returns: no other thread
+    /// works on the state meanwhile. Processes have no such limit, since their functions decide
+    /// when to receive.
     ///
     /// # Examples
     /// ```
@@ -158,7 +159,7 @@ impl Builder {
     ///     .restarts(Restarts::at_most(1))
     ///     .spawn(move || Reader(reader.try_clone().unwrap()))
     ///     .unwrap();
-    /// assert!(reader.ask(()).unwrap().is_err()); // nobody writes
+    /// assert!(reader.ask(()).unwrap().is_err()); // no thread writes
     /// # drop(writer);
     /// ```
     pub fn message_timeout(mut self, timeout: Duration) -> Builder {
@@ -167,10 +168,10 @@ impl Builder {
         self
     }
 
-    /// Has the actor let at least this time pass between the starts of two messages, sent or asked.
-    /// Others wait in the mailbox meanwhile. A `stop` or a `kill` ends the pause at once.
+    /// Sets the least time between the starts of two messages, sent or asked. Other messages wait
+    /// in the mailbox. A `stop` or a `kill` ends the pause at once.
     ///
-    /// A process is not limited: it receives its messages when it wants to.
+    /// A process is not limited, since its function decides when to receive.
     ///
     /// # Examples
     /// ```
@@ -188,43 +189,43 @@ impl Builder {
         self
     }
 
-    /// Returns what is told of messages that were never begun.
+    /// Returns the function that is called for messages that were never begun.
     pub(crate) fn undelivered(&self) -> Option<OnUndelivered> {
         self.rare.as_ref()?.on_undelivered.clone()
     }
 
-    /// Has a function told of each message that was sent and never begun, by the name of its type,
-    /// when the actor ends.
+    /// Sets a function that the actor calls when it ends, with the name of the message's type, for
+    /// each message that was sent and never begun.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         self.rare().on_undelivered = Some(Arc::new(f));
         self
     }
 
-    /// Has the actors supervised.
+    /// Puts the actors under a supervisor.
     pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
         self.rare().supervisor = Some(overseer);
         self
     }
 
-    /// Returns the supervisor's side of it.
+    /// Returns how the actors report to their supervisor.
     pub(crate) fn overseer(&self) -> Option<Overseer> {
         self.rare.as_ref()?.supervisor.clone()
     }
 
-    /// Makes an actor whose state is made by this recipe, on the actor's thread, at once and again
-    /// after each failure if there are [`restarts`](Builder::restarts).
+    /// Makes an actor. The recipe makes its state on the actor's thread: at once, and after each
+    /// failure if there are [`restarts`](Builder::restarts).
     ///
     /// # Errors
-    /// No thread can be had.
+    /// If no thread can be started.
     pub fn spawn<S: Send + 'static>(&self, recipe: impl IntoRecipe<S>) -> io::Result<Ref<S>> {
         self.spawn_recipe(Recipe::from(recipe))
     }
 
-    /// Makes an actor whose state is made by a recipe that may fail. [`Ref::ready`] waits until it
-    /// has succeeded.
+    /// Makes an actor with a recipe that may fail. [`Ref::ready`] waits until the recipe has
+    /// succeeded.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// If no thread can be started.
     ///
     /// # Examples
     /// ```
@@ -252,7 +253,7 @@ impl Builder {
         Ok(actor)
     }
 
-    /// Makes an actor with this recipe, which is to be run when there is a message.
+    /// Makes an actor whose recipe runs when the first message comes.
     pub(crate) fn prepare<S: Send + 'static>(&self, recipe: Recipe<S>) -> Ref<S> {
         self.make(Body {
             state: None,
@@ -260,7 +261,7 @@ impl Builder {
         })
     }
 
-    /// Returns what was decided: name, capacity and overflow, options.
+    /// Returns the actor's identity, its mailbox's capacity and overflow, and its options.
     pub(crate) fn plan(&self) -> (Identity, (usize, Overflow), Options) {
         let identity = Identity::new(self.name.clone());
         (identity, (self.capacity, self.overflow), self.options())
@@ -274,7 +275,7 @@ impl Builder {
         })
     }
 
-    /// Does the same with a state that has hooks.
+    /// Makes an actor with this state, which has hooks.
     pub(crate) fn spawn_hooked<S: Lifecycle + Send + 'static>(&self, state: S) -> Ref<S> {
         self.make(Body {
             state: Some(state),
@@ -299,7 +300,7 @@ impl Builder {
         self.rare.get_or_insert_default()
     }
 
-    /// Makes an actor that calls `f` for each message, and answers with what it returns.
+    /// Makes an actor that calls `f` for each message, and answers with the result.
     pub fn function<M, R, F>(&self, f: F) -> Address<M, R>
     where
         M: Send + 'static,
@@ -318,11 +319,11 @@ impl Builder {
         self.function(f)
     }
 
-    /// Makes a process: an actor that has a thread for its whole life, and receives its messages
-    /// where it wants to. See [`process`](crate::process::spawn()).
+    /// Makes a process: an actor with a thread for its whole life, whose function receives the
+    /// messages. See [`process`](crate::process::spawn()).
     ///
     /// # Errors
-    /// No thread can be had.
+    /// If no thread can be started.
     pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
     where
         M: Send + 'static,
@@ -340,7 +341,7 @@ fn make<S: Send + 'static>(
     body: Body<S>,
     options: Options,
 ) -> Ref<S> {
-    // SAFETY: it borrows nothing.
+    // SAFETY: `S` is `'static`: state and messages borrow nothing.
     let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
     let seen = Arc::downgrade(&cell);
     snapshot::enter(cell.identity(), seen);
@@ -360,8 +361,8 @@ impl fmt::Debug for Builder {
 /// Makes an actor with this state. It has no thread until it gets a message.
 ///
 /// # Examples
-/// See [`Handler`](crate::Handler) for messages. A state without any is an actor too: one that runs
-/// the code that it is sent.
+/// See [`Handler`](crate::Handler) for messages. A state without handlers is an actor, too: it runs
+/// code that other threads send.
 /// ```
 /// use pirn_actor as actor;
 ///
@@ -383,7 +384,7 @@ pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
     make(Identity::new(None), bounds, body, None)
 }
 
-/// Makes an actor that calls `f` for each message, and answers with what it returns.
+/// Makes an actor that calls `f` for each message, and answers with the result.
 ///
 /// # Examples
 /// ```

@@ -16,7 +16,7 @@ use pirn::thread;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// What is in the mailbox of an actor with the state `S`.
+/// An item in the mailbox of an actor with the state `S`.
 pub(crate) type Item<S> = Envelope<S, Context<S>>;
 
 pub(crate) struct ActorCell<S> {
@@ -27,30 +27,30 @@ pub(crate) struct ActorCell<S> {
     pub(crate) options: Options,
 }
 
-/// What the runner works with.
+/// The state and its recipe, for the runner.
 pub(crate) struct Body<S> {
     pub(crate) state: Option<S>,
     pub(crate) recipe: Recipe<S>,
 }
 
-/// What a builder has decided. One word: there may be a million actors.
+/// The options of a builder, in one word: there may be a million actors.
 pub(crate) type Options = Option<Arc<Rare>>;
 
-/// Is told the name of a message's type.
+/// Called with the name of a message's type.
 pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What few builders decide.
+/// Options that few builders set.
 #[derive(Clone, Default)]
 pub(crate) struct Rare {
     pub(crate) threads: Threads,
-    /// Is told the names of messages that were never begun.
+    /// Called with the names of messages that were never begun.
     pub(crate) on_undelivered: Option<OnUndelivered>,
     pub(crate) supervisor: Option<Overseer>,
     /// How long a message may take.
     pub(crate) overtime: Option<Arc<Overtime>>,
     /// The least time between the starts of two messages.
     pub(crate) least_between: Option<Duration>,
-    /// How often the actor is restarted by itself.
+    /// How often the actor restarts without its supervisor.
     pub(crate) restarts: Option<Restarts>,
 }
 
@@ -83,31 +83,31 @@ impl Threads {
     }
 }
 
-/// What a supervisor has to do with an actor.
+/// How an actor reports to its supervisor.
 #[derive(Clone)]
 pub(crate) struct Overseer {
-    /// Is told what happens.
+    /// Called with each change.
     pub(crate) tell: Arc<dyn Fn(Change) + Send + Sync>,
-    /// After a failure the actor is held, until the supervisor has it go on or ends it.
+    /// After a failure the actor is held until the supervisor restarts or ends it.
     pub(crate) holds: bool,
 }
 
-/// What a supervisor is told of its actor. Of the end it is told as all watchers are.
+/// A change that an actor reports to its supervisor. The supervisor learns of the end as all
+/// watchers do.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// The recipe has made a state.
     Ready,
-    /// The state is dropped, and the mailbox is held: after this failure, or because that was asked
-    /// for.
+    /// The state is dropped, and the mailbox is held: after this failure, or because the supervisor
+    /// holds the actor.
     Held(Option<Failure>),
 }
 
 impl<S: Send> ActorCell<S> {
-    /// Makes an actor, with one reference, which is the caller's to release.
+    /// Makes an actor with one reference, which the caller releases.
     ///
     /// # Safety
-    /// What the state and the messages borrow, they borrow until the actor's end has been
-    /// published.
+    /// The state and the messages may only borrow what outlives the publication of the actor's end.
     pub(crate) unsafe fn borrowing(
         identity: Identity,
         (capacity, overflow): (usize, Overflow),
@@ -124,27 +124,28 @@ impl<S: Send> ActorCell<S> {
         cell
     }
 
-    /// Returns the `Arc` that this is in. A `Weak` in each actor would be another word, and there
-    /// may be a million.
+    /// Returns the `Arc` around this. A `Weak` in each actor would be another word, and there may
+    /// be a million.
     fn arc(&self) -> Arc<ActorCell<S>> {
         let address = core::ptr::from_ref(self).addr();
         let cell = core::ptr::with_exposed_provenance::<ActorCell<S>>(address);
-        // SAFETY: there are no others than those made by `borrowing`, in an `Arc`, whose provenance
-        // it has exposed. The caller has, or has borrowed, an `Arc` of it, so it is counted.
+        // SAFETY: `borrowing` is the only constructor; it puts each cell into an `Arc` and exposes
+        // the provenance of its pointer. The caller has, or has borrowed, such an `Arc`, so the
+        // count is at least 1.
         unsafe {
             Arc::increment_strong_count(cell);
             Arc::from_raw(cell)
         }
     }
 
-    /// Does what a change of the mailbox has made necessary.
+    /// Acts on the result of a change of the mailbox: starts a runner if there is to be one.
     pub(crate) fn then(&self, then: Then) {
         if then == Then::Start {
             runner::start(self.arc());
         }
     }
 
-    /// Returns what a thread waits for that waits for this actor.
+    /// Returns the target of a wait for this actor.
     pub(crate) fn to(&self) -> To {
         To::Actor(self.life.identity.clone())
     }

@@ -1,4 +1,4 @@
-//! What a handler knows about its own actor.
+//! A handler's view of its own actor.
 
 use super::cell::ActorCell;
 use super::handler::Handler;
@@ -12,7 +12,7 @@ use core::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The actor that handles a message, as its handler sees it.
+/// The actor that handles the message.
 ///
 /// # Examples
 /// ```
@@ -49,43 +49,44 @@ impl<S: Send> Context<S> {
         self.0.identity().name()
     }
 
-    /// Has the actor end after this message.
+    /// Ends the actor after this message.
     pub fn stop(&self) {
         self.0.end(Phase::Stopping);
     }
 
-    /// Has the actor end after the messages that are in its mailbox.
+    /// Ends the actor after the messages that are in its mailbox.
     pub fn close(&self) {
         self.0.end(Phase::Closing);
     }
 
-    /// Returns true if the actor will end after this message, or after those in its mailbox. A
-    /// handler that takes long may want to look.
+    /// Returns true if the actor will end after this message, or after the messages in its mailbox.
+    /// A handler that takes long may check this.
     pub fn is_ending(&self) -> bool {
         self.0.mailbox.phase() > Phase::Open
     }
 
-    /// Returns the time until which the asker of this message waits. What the handler asks of
-    /// others ends then, too.
+    /// Returns the time until which the asker of this message waits. Asks that the handler makes
+    /// end then, too.
     pub fn deadline(&self) -> Option<Instant> {
         current_limit().instant()
     }
 }
 
 impl<S: Send + 'static> Context<S> {
-    /// Returns a reference to this actor. As long as the actor itself keeps one, it is not closed
-    /// when all others are dropped.
+    /// Returns a reference to this actor. While the actor itself keeps one, it is not closed when
+    /// all others are dropped.
     pub fn this(&self) -> Ref<S> {
         Ref::new(Arc::clone(&self.0))
     }
 
-    /// Has the end of another actor of any kind come as a message, which `make` makes: at once if
+    /// Sends this actor a message, made by `make`, when another actor of any kind ends: at once if
     /// it has ended already.
     ///
-    /// The message comes before all others in the mailbox, and there is always room for it. It does
-    /// not keep this actor open, and is not sent to one that is closing. A new state after a
-    /// failure watches nothing: [`Lifecycle::started`](crate::lifecycle::Lifecycle::started) is a
-    /// good place for this. `make` is called on the thread of what ends.
+    /// The message comes before all others in the mailbox, and there is always room for it. The
+    /// watch does not keep this actor open, and a closing actor gets no such message. A new state
+    /// after a failure watches nothing, so
+    /// [`Lifecycle::started`](crate::lifecycle::Lifecycle::started) is a good place for this call.
+    /// `make` runs on the thread of the actor that ends.
     ///
     /// # Examples
     /// See [`Lifecycle`](crate::lifecycle::Lifecycle).

@@ -1,4 +1,4 @@
-//! What an actor does with a message.
+//! Handlers of messages.
 
 use super::context::Context;
 
@@ -36,10 +36,10 @@ use super::context::Context;
 /// assert_eq!(account.ask(Balance).unwrap(), 15);
 /// ```
 pub trait Handler<M>: Sized {
-    /// What an asker gets. For `send` it is dropped.
+    /// The answer to an asker. It is dropped if the message was sent with `send`.
     type Reply: Send;
 
-    /// Handles a message. A panic is a failure of the actor; an asker gets
+    /// Handles a message. A panic is a failure of the actor; the asker gets
     /// [`AskError::Failed`](crate::AskError::Failed).
     fn handle(&mut self, message: M, context: &Context<Self>) -> Self::Reply;
 }

@@ -6,13 +6,13 @@
 //!   timer:       +-- due ---+ interrupt   +-- nothing to interrupt: the next `begin` sets it again
 //! ```
 //!
-//! The timer interrupts under the lock that `begin` and `end` take, so it meets the message that is
-//! late, or none: never the next one, nor the recipe that runs after it. The thread that is late
-//! goes on until its handler returns, and only then is there another state: no two threads ever
-//! work on one.
+//! The timer interrupts under the lock that `begin` and `end` take, so it interrupts the late
+//! message or nothing: never the next message, nor the recipe that runs after it. The late thread
+//! runs until its handler returns, and only then does the recipe make another state: two threads
+//! never work on one state.
 //!
-//! There is at most one timer per actor, which moves on with its messages: a message that is in
-//! time costs a lock and a look at the clock, and leaves nothing behind.
+//! There is at most one timer per actor. It moves on with the actor's messages: a message that is
+//! in time costs a lock and a look at the clock, and leaves nothing behind.
 
 use crate::error::Failure;
 use crate::poison::locked;
@@ -49,9 +49,9 @@ impl Overtime {
         })
     }
 
-    /// The running thread begins a message with this name.
+    /// Notes that the running thread begins a message with this name.
     pub(super) fn begin(self: &Arc<Self>, message: &'static str) -> &Arc<Self> {
-        // A time that is too far away to be represented is never.
+        // A time too far away for an `Instant` is never.
         let Some(due) = Instant::now().checked_add(self.limit) else {
             return self;
         };
@@ -70,15 +70,15 @@ impl Overtime {
         self
     }
 
-    /// The message is over. Returns the failure if it was late. Nobody interrupts it any more, but
-    /// the interrupt may be there.
+    /// Notes that the message is over. Returns the failure if it was late. The timer does not
+    /// interrupt it after this call, but an earlier interrupt may still be pending.
     pub(super) fn end(self: &Arc<Self>) -> Option<Failure> {
         let current = locked(&self.state).current.take()?;
         let failure = || format!("{} took longer than {:?}", current.message, self.limit);
         current.is_late.then(|| Failure::new(failure()))
     }
 
-    /// Interrupts a message that is late. Returns when to look again.
+    /// Interrupts the message if it is late. Returns the time of the next check.
     fn check(&self, now: Instant) -> Option<Instant> {
         let mut state = locked(&self.state);
         match &mut state.current {

@@ -1,8 +1,8 @@
-//! Messages whose answers go on, in place of back to a sender: to the next stage of a pipeline, for
+//! Messages whose answers do not go back to the sender, but to the next stage of a pipeline, for
 //! instance.
 //!
 //! The actor that has made an answer hands it on itself, between two messages. So it waits for room
-//! at the next stage as a handler would that sends, and its own mailbox fills meanwhile.
+//! at the next stage as a handler that sends does, and its own mailbox fills meanwhile.
 
 use super::cell::OnUndelivered;
 use super::context::Context;
@@ -15,25 +15,26 @@ use crate::time::Limit;
 use crate::time::timers::Handled;
 use pirn::thread::Panic;
 
-/// Where an answer goes. One that is dropped tells an asker that the request is gone.
+/// The receiver of an answer. If it is dropped without one, it tells the asker that the request is
+/// gone.
 pub(crate) trait Onward<R>: Send {
-    /// Returns false if the asker does not wait any more.
+    /// Returns false if the asker has stopped waiting.
     fn is_wanted(&self) -> bool {
         true
     }
 
-    /// Returns true if there is an asker, which is told of errors.
+    /// Returns true if there is an asker to tell of errors.
     fn is_asked(&self) -> bool {
         false
     }
 
-    /// The message is going to be dropped: an asker is told.
+    /// Called before the message is dropped: tells the asker.
     fn displace(&mut self) {}
 
-    /// The message comes to the next stage.
+    /// Called when the message moves on to the next stage.
     fn note_joint(&self) {}
 
-    /// Takes the answer. Returns false if it is lost, and no asker hears of that.
+    /// Takes the answer. Returns false if the answer is lost and no asker learns of that.
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool;
 }
 
@@ -56,7 +57,7 @@ impl<R: Send> Onward<R> for ReplyTo<R> {
     }
 }
 
-/// The answer to a message that was sent is dropped.
+/// Drops the answer: the message was sent, not asked.
 struct Dropped;
 
 impl<R> Onward<R> for Dropped {
@@ -65,14 +66,14 @@ impl<R> Onward<R> for Dropped {
     }
 }
 
-/// So is the answer to a timer's message, and the timer learns that it has been handled.
+/// Drops the answer to a timer's message. The timer learns that the message was handled.
 impl<R> Onward<R> for Handled {
     fn take(self: Box<Self>, _: Result<R, AskError>) -> bool {
         true
     }
 }
 
-/// A message whose answer goes on.
+/// A message with the receiver of its answer.
 pub(crate) struct Passed<M, R> {
     pub(crate) message: M,
     pub(crate) onward: Box<dyn Onward<R>>,
@@ -108,7 +109,7 @@ impl<M, R> Passed<M, R> {
         }
     }
 
-    /// Returns false if no asker waits for the answer any more.
+    /// Returns false if the asker has stopped waiting.
     pub(crate) fn is_wanted(&self) -> bool {
         self.onward.is_wanted() && !self.limit.is_past()
     }
@@ -116,7 +117,8 @@ impl<M, R> Passed<M, R> {
     /// Tells the asker that there is no answer, and gives the message back to its sender.
     pub(crate) fn refused(self, refusal: Refusal, by: &Identity) -> SendError<M> {
         let error = match refusal.clone() {
-            // The thread that hands it on was. An asker that was has that from its own wait.
+            // The thread that hands the message on was interrupted. An asker sees its own interrupt
+            // in its own wait.
             Refusal::Interrupted => AskError::Gone,
             refusal => refusal.into(),
         };
@@ -124,8 +126,8 @@ impl<M, R> Passed<M, R> {
         SendError::new(self.message, by.name(), refusal)
     }
 
-    /// Handles the message, unless its asker has given up, and hands the answer on. `undelivered`
-    /// is told of an answer that is lost. Returns a panic of `handle`.
+    /// Handles the message, unless its asker has given up, and hands the answer on. Calls
+    /// `undelivered` for an answer that is lost. Returns a panic of `handle`.
     pub(crate) fn run(
         self,
         handle: impl FnOnce(M) -> R,
@@ -148,10 +150,11 @@ impl<M, R> Passed<M, R> {
             Err(panic) => (Err(failure(&panic)), Err(panic)),
         };
         let is_answer = answer.is_ok();
-        // A panic is one of the drop of an answer whose asker has given up, or of an asker's waker.
+        // Only program code panics here: the drop of an answer that no asker waits for, or an
+        // asker's waker.
         let is_taken = Panic::catch(|| onward.take(answer)).unwrap_or(true);
         if let (false, true, Some(tell)) = (is_taken, is_answer, undelivered) {
-            // It may panic. The hook has reported that, and the actor has done its work.
+            // It may panic. The panic hook has reported that, and the actor's work is done.
             let _ = Panic::catch(|| tell(short_name::<R>()));
         }
         result

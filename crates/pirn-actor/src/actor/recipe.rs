@@ -1,4 +1,4 @@
-//! How an actor's state is made, again after each failure.
+//! Recipes: how an actor's state is made, at first and after each failure.
 
 use super::context::Context;
 use crate::error::{Exit, Failure, discard};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What a state does when its actor has begun, and when it ends. For states that [`hooked`] makes.
+/// Functions that an actor calls when it begins and when it ends. For states made by [`hooked`].
 ///
 /// # Examples
 /// A session that ends when its connection does, and by itself after a time:
@@ -56,15 +56,16 @@ use std::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Lifecycle: Sized {
-    /// The recipe has made this state, at first or after a failure, and no message has been handled
-    /// by it. A panic is a failure of the actor.
+    /// Called when the recipe has made this state, at first or after a failure, before the first
+    /// message. A panic is a failure of the actor.
     fn started(&mut self, context: &Context<Self>) {
         let _ = context;
     }
 
-    /// The actor ends, or its supervisor restarts it together with another one
-    /// ([`Exit::Stopped`]); the state is dropped next. Not called after a panic, since the state
-    /// may be half changed. A panic of this one makes the end a failure.
+    /// Called when the actor ends, or when its supervisor restarts it together with another child
+    /// ([`Exit::Stopped`]). The state is dropped next. Not called after a panic, since the state
+    /// may be half changed. After a kill its blocking calls fail at once. A panic of this function
+    /// makes the end a failure.
     fn stopped(&mut self, exit: &Exit) {
         let _ = exit;
     }
@@ -79,7 +80,7 @@ pub fn hooked<F>(recipe: F) -> Hooked<F> {
 #[derive(Clone, Copy, Debug)]
 pub struct Hooked<F>(F);
 
-/// A recipe: a closure that makes a state, or [`hooked`] with one in it.
+/// A recipe: a closure that makes a state, or such a closure in [`hooked`].
 pub trait IntoRecipe<S> {
     #[doc(hidden)]
     fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>);
@@ -120,7 +121,7 @@ impl<S> Clone for Hooks<S> {
 
 impl<S> Copy for Hooks<S> {}
 
-/// Makes states, and says what they do when they begin and end.
+/// The recipe of an actor, with the hooks of its states.
 pub(crate) struct Recipe<S>(Option<Box<Steps<S>>>);
 
 type Make<S> = dyn FnMut() -> Result<S, Failure> + Send;
@@ -128,12 +129,12 @@ type Make<S> = dyn FnMut() -> Result<S, Failure> + Send;
 struct Steps<S> {
     make: Option<Box<Make<S>>>,
     hooks: Option<Hooks<S>>,
-    /// When the state was made anew, as far as it counts.
+    /// When the state was made anew, as far back as [`Restarts`] counts.
     made: VecDeque<Instant>,
 }
 
 impl<S> Recipe<S> {
-    /// There is none: a failure is the end.
+    /// No recipe: the first failure ends the actor.
     pub(crate) const NONE: Recipe<S> = Recipe(None);
 
     pub(crate) fn new(
@@ -151,7 +152,7 @@ impl<S> Recipe<S> {
         Recipe::new(move || Ok(make()), hooks)
     }
 
-    /// There is no other state, but the one that there is has hooks.
+    /// A recipe that makes no state, for an actor whose given state has hooks.
     pub(crate) fn hooks(hooks: Hooks<S>) -> Recipe<S> {
         Recipe::of(None, Some(hooks))
     }
@@ -168,7 +169,7 @@ impl<S> Recipe<S> {
         self.0.is_none()
     }
 
-    /// Makes a state, and has it start. A panic is a failure, too.
+    /// Makes a state and calls its `started` hook. Returns the failure if either panics.
     pub(super) fn make(&mut self, context: &Context<S>) -> Result<S, Failure> {
         let steps = self.0.as_deref_mut();
         let Some((make, hooks)) = steps.and_then(|steps| Some((steps.make.as_mut()?, steps.hooks)))
@@ -185,7 +186,8 @@ impl<S> Recipe<S> {
         Panic::catch(make).unwrap_or_else(|panic| Err(Failure::from(&panic)))
     }
 
-    /// Has a state stop, and drops it. Returns the failure if it panics at that.
+    /// Calls the `stopped` hook of a state, and drops the state. Returns the failure if the hook
+    /// panics.
     pub(super) fn stop(&self, state: Option<S>, exit: &Exit) -> Option<Failure> {
         let mut state = state?;
         let hooks = self.0.as_deref().and_then(|steps| steps.hooks);
@@ -194,15 +196,15 @@ impl<S> Recipe<S> {
         stopped?.err().map(|panic| Failure::from(&panic))
     }
 
-    /// Notes a failure. Returns how long to wait until the state is made anew, unless it has failed
-    /// too often.
+    /// Notes a failure. Returns the pause before the next state is made, or `None` if the actor has
+    /// failed too often.
     pub(super) fn restart(&mut self, restarts: &Restarts) -> Option<Duration> {
         let steps = self.0.as_mut().filter(|steps| steps.make.is_some())?;
         restarts.count(&mut steps.made, Instant::now())
     }
 }
 
-/// How often an actor may fail, and how long it waits before it begins anew.
+/// How often an actor may restart, and how long it pauses before.
 ///
 /// # Examples
 /// ```
@@ -222,7 +224,7 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// As many restarts within 10 s, with no time between failure and restart.
+    /// Allows this number of restarts within 10 s, with no pause between failure and restart.
     pub fn at_most(restarts: usize) -> Restarts {
         Restarts {
             most: restarts,
@@ -231,20 +233,20 @@ impl Restarts {
         }
     }
 
-    /// The period in which restarts count.
+    /// Sets the period in which restarts count.
     pub fn within(mut self, period: Duration) -> Restarts {
         self.within = period;
         self
     }
 
-    /// The time between a failure and the restart: the start of the range the first time, twice as
-    /// long each time that it fails again within the period, up to the end of the range.
+    /// Sets the pause between a failure and the restart: the start of the range at first, twice as
+    /// long after each further failure within the period, up to the end of the range.
     pub fn backoff(mut self, range: Range<Duration>) -> Restarts {
         self.backoff = range;
         self
     }
 
-    /// Counts one more restart, if that is allowed, and returns how long to wait before it.
+    /// Counts one more restart. Returns the pause before it, or `None` if it is not allowed.
     pub(crate) fn count(&self, made: &mut VecDeque<Instant>, now: Instant) -> Option<Duration> {
         while made
             .front()

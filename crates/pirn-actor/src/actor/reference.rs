@@ -1,4 +1,4 @@
-//! References to an actor, or a pool, whose state's type is known.
+//! References to actors and pools that name the type of the state.
 
 use super::address::{Address, Ask, Tell};
 use super::cell::ActorCell;
@@ -16,26 +16,27 @@ use core::ops::Deref;
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
-/// A reference to an actor with the state `S`, which can be sent all messages that `S` handles.
+/// A reference to an actor with the state `S`. It sends all messages that `S` handles.
 ///
-/// References are cheap to clone, and may be used from any thread. When the last one is dropped
-/// ([`Address`]es count, too), the actor is closed: it handles what is in its mailbox, and ends.
+/// References are cheap to clone and usable from any thread. When the last one is dropped
+/// ([`Address`]es count, too), the actor is closed: it handles the messages in its mailbox, and
+/// ends.
 ///
-/// What ends the actor, waits for its end and tells of it are the methods of [`Actor`].
+/// The methods that end the actor, wait for its end and report it are in [`Actor`].
 pub struct Ref<S: Send + 'static>(Arc<ActorCell<S>>);
 
-/// What references to actors and to pools have in common, for a type with an `Arc` of a
-/// [`Put`] in it.
+/// The methods that references to actors and to pools share. The type has an `Arc` of a [`Put`] in
+/// it.
 macro_rules! sends {
     ($Ref:ident, $Cell:ident) => {
         impl<S: Send + 'static> $Ref<S> {
-            /// Takes a reference over that the caller has counted.
+            /// Takes over a reference that the caller has counted.
             pub(crate) fn adopt(cell: Arc<$Cell<S>>) -> $Ref<S> {
                 $Ref(cell)
             }
 
-            /// Sends a message. If the mailbox is full, waits for room, or does what
-            /// [`Overflow`](crate::Overflow) says.
+            /// Sends a message. If the mailbox is full, [`Overflow`](crate::Overflow) decides: by
+            /// default the sender waits for room.
             ///
             /// # Errors
             /// The message comes back: the actor has ended, or there was no room.
@@ -58,8 +59,8 @@ macro_rules! sends {
                 self.0.send(message, Patience::None)
             }
 
-            /// Sends a message that comes before all others in the mailbox, and for which there is
-            /// always room. In a pool, one with a key comes before the others of that key.
+            /// Sends a message that comes before all others in the mailbox. There is always room
+            /// for it. In a pool, a message with a key comes before the others of that key.
             ///
             /// # Errors
             /// The message comes back: the actor has ended.
@@ -72,12 +73,13 @@ macro_rules! sends {
 
             /// Sends a message, and waits for the answer.
             ///
-            /// An actor that asks while its own asker has a deadline waits no longer than that.
+            /// An actor that asks while it handles a request waits no longer than its own asker
+            /// does.
             ///
             /// # Errors
             /// See [`AskError`]. An ask that could never be answered, because actors would wait for
-            /// each other in a circle, is an error at once. Circles that lead through a pool are
-            /// found if all its workers wait in such circles, and it may not have more.
+            /// each other in a circle, fails at once. A circle that leads through a pool is found
+            /// if all workers of the pool wait in such circles and the pool cannot grow.
             pub fn ask<M: Send + 'static>(&self, message: M) -> Result<S::Reply, AskError>
             where
                 S: Handler<M, Reply: 'static>,
@@ -85,8 +87,9 @@ macro_rules! sends {
                 self.0.ask(message, current_limit())
             }
 
-            /// Sends a message, and waits for the answer for as long as `timeout`, room in the
-            /// mailbox included. A request whose asker has given up is not handled.
+            /// Sends a message, and waits for the answer for as long as `timeout`, including the
+            /// wait for room in the mailbox. The actor does not handle a request whose asker has
+            /// given up.
             ///
             /// # Errors
             /// As for [`ask`](Self::ask).
@@ -102,7 +105,7 @@ macro_rules! sends {
                 self.0.ask(message, limit)
             }
 
-            /// Sends a message, and returns the answer that is on its way.
+            /// Sends a message, and returns a [`Reply`] to wait for.
             ///
             /// # Errors
             /// The message comes back, as from [`send`](Self::send).
@@ -117,7 +120,8 @@ macro_rules! sends {
                 self.0.request(message, limit, Patience::Until(limit))
             }
 
-            /// Returns an address for one type of message: all that a sender has to know.
+            /// Returns an address for one type of message: a reference that does not name the
+            /// state.
             ///
             /// # Examples
             /// ```
@@ -225,8 +229,8 @@ impl<S: Send + 'static> Ref<S> {
         Ref(cell)
     }
 
-    /// Sends messages that are handled one after the other, with nothing between them. There is
-    /// room for all of them if there is for one. Does not wait.
+    /// Sends messages that the actor handles one after the other, with none between them. There is
+    /// room for all of them if there is room for one. Does not wait.
     ///
     /// # Errors
     /// All messages come back.
@@ -263,7 +267,7 @@ impl<S: Send + 'static> Ref<S> {
         self.0.run_later(code, limit)?.recv_within(limit)
     }
 
-    /// Runs code in the actor, and returns its result, which is on its way.
+    /// Runs code in the actor, and returns a [`Reply`] with its result.
     ///
     /// # Errors
     /// As for [`ask`](Ref::ask), without the wait for the answer.

@@ -1,12 +1,13 @@
-//! The thread of an actor, for as long as there is work.
+//! The runner: the thread of an actor while the actor has work.
 //!
 //! ```text
 //!   no state --recipe--> state --item--> state        a panic: no state, and
 //!       ^                                               restarts left  -> pause, recipe
-//!       |                                               a supervisor   -> held, until that goes on
+//!       |                                               a supervisor   -> held, until it goes on
 //!       +--------- a restart ------------------         neither        -> the actor ends
 //!
-//!   A supervisor is told of each state made, and of each pause. While the actor is held there is no state: a supervisor that is told of the pause may rely on that.
+//!   The runner reports each state made, and each pause, to the supervisor. While the actor is held
+//!   it has no state: the supervisor may rely on that when it learns of the pause.
 //! ```
 
 use super::cell::{ActorCell, Body, Change, Item, Rare, Threads};
@@ -22,12 +23,12 @@ use core::time::Duration;
 use pirn::thread::{self, Panic};
 use std::sync::Arc;
 
-/// How long an actor that gets no thread waits for one, at first and at most.
+/// The pauses between attempts to start a thread for an actor: the first and the longest.
 pub(crate) const RETRY: (Duration, Duration) =
     (Duration::from_millis(1), Duration::from_millis(100));
 
-/// Starts a thread for an actor. What is in its mailbox stays there if none can be had, and another
-/// attempt is made soon.
+/// Starts a thread for an actor. If that fails, the items stay in the mailbox, and a timer tries
+/// again soon.
 pub(super) fn start<S: Send>(cell: Arc<ActorCell<S>>) {
     attempt(Threads::of(&cell.options), Due::new(cell), RETRY.0);
 }
@@ -38,23 +39,23 @@ fn attempt(threads: Threads, due: Due, retry: Duration) {
     }
 }
 
-/// An actor for which a thread is to be started: in the count, once.
+/// A thread to be started for an actor. Owns one count of its `Arc`.
 ///
-/// A pointer and a function, so that it does not know the type of the state, which may borrow, and
-/// so that it is still there when no thread can be had.
+/// A pointer and a function, so that it does not name the type of the state, which may borrow, and
+/// survives a failed start.
 #[derive(Clone, Copy)]
 struct Due {
     cell: *const (),
     run: unsafe fn(*const ()),
 }
 
-// SAFETY: it is an `Arc<ActorCell<S>>`, whose state and messages are `Send`, in two words.
+// SAFETY: it is an `Arc<ActorCell<S>>` in two words, and state and messages of the cell are `Send`.
 unsafe impl Send for Due {}
 
 impl Due {
     fn new<S: Send>(cell: Arc<ActorCell<S>>) -> Due {
         /// # Safety
-        /// The pointer is of `Arc::into_raw`, for a cell of this type, and used once.
+        /// The pointer comes from `Arc::into_raw` of a cell of this type, and is used once.
         unsafe fn run_raw<S: Send>(cell: *const ()) {
             // SAFETY: the caller's contract.
             run(unsafe { Arc::from_raw(cell.cast::<ActorCell<S>>()) });
@@ -65,10 +66,12 @@ impl Due {
         }
     }
 
-    /// Runs the actor. Called once, of all copies: on the thread that is started.
+    /// Runs the actor. Called once among all copies, on the thread that was started.
     fn run(self) {
-        // SAFETY: see `new`. What the actor borrows is borrowed until its end is published, by the
-        // contract of `ActorCell::borrowing`; state and messages are gone before (`end`).
+        // SAFETY: `new` pairs the pointer with the function of its type, and this is the only call.
+        // What the actor borrows is borrowed until its end is published, by the contract of
+        // `ActorCell::borrowing`, which its callers uphold; `end` drops state and messages before
+        // that.
         unsafe { (self.run)(self.cell) }
     }
 }
@@ -85,7 +88,7 @@ enum Leave {
     End(Exit),
 }
 
-/// Works on an actor's messages until there are none.
+/// Works on an actor's messages until none is left.
 fn run<S: Send>(cell: Arc<ActorCell<S>>) {
     let thread = thread::current();
     let context = Context::new(cell);
@@ -131,7 +134,7 @@ fn work<S: Send>(
             Next::Item(item) => item,
             Next::Idle => return Leave::Pause,
             Next::Held => {
-                // A supervisor restarts it together with another one.
+                // The supervisor restarts this actor together with another one.
                 let failure = body.recipe.stop(body.state.take(), &Exit::Stopped);
                 cell.life.ending.stop_watching();
                 cell.supervised(Change::Held(failure));
@@ -159,7 +162,7 @@ fn work<S: Send>(
     }
 }
 
-/// Handles an item. Returns the failure if that panicked, or took too long.
+/// Handles an item. Returns the failure if the handler panicked or took too long.
 fn deliver<S: Send>(
     cell: &ActorCell<S>,
     item: Item<S>,
@@ -175,7 +178,7 @@ fn deliver<S: Send>(
     late.or(outcome.err().map(|panic| Failure::from(&panic)))
 }
 
-/// Returns how an actor has ended that ends in this phase.
+/// Returns the exit of an actor that ends in this phase.
 pub(crate) fn exit(phase: Phase) -> Exit {
     match phase {
         Phase::Open | Phase::Closing | Phase::Ended => Exit::Closed,
@@ -185,7 +188,7 @@ pub(crate) fn exit(phase: Phase) -> Exit {
     }
 }
 
-/// Gives the state up after a failure. Returns nothing if the recipe is to make another one.
+/// Drops the state after a failure. Returns `None` if the recipe is to make another one.
 fn failed<S: Send>(
     cell: &ActorCell<S>,
     body: &mut Body<S>,
@@ -199,7 +202,7 @@ fn failed<S: Send>(
         && let Some(pause) = body.recipe.restart(restarts)
     {
         if cell.mailbox.goes_on() {
-            // A kill ends it early, and so does a supervisor that holds the actor.
+            // A kill ends the pause early, and so does a supervisor that holds the actor.
             let _ = thread::sleep_interruptible(pause);
         }
         return None;
@@ -217,7 +220,7 @@ fn failed<S: Send>(
     Some(Leave::End(Exit::Failed(failure)))
 }
 
-/// Tells of the messages that were never begun, and drops them.
+/// Reports the messages that were never begun, and drops them.
 pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, rare: Option<&Rare>) {
     let tell = rare.and_then(|rare| rare.on_undelivered.as_ref());
     for item in left {
@@ -240,14 +243,14 @@ fn end<S: Send>(cell: &ActorCell<S>, body: &mut Body<S>, batch: Batch<Item<S>>, 
     cell.life.ending.publish(&exit);
 }
 
-/// Ends an actor that is idle, on the running thread, if nobody can tell that from an end on a
-/// thread of its own: it is the usual kind, with nothing to drop and nobody to be called. Returns
-/// true if it has ended.
+/// Ends an idle actor on the running thread, if no other thread can tell that from an end on a
+/// thread of its own: a default actor, with nothing to drop and no watcher to call. Returns true if
+/// the actor has ended.
 pub(super) fn end_idle<S: Send>(cell: &ActorCell<S>, phase: Phase) -> bool {
     if core::mem::needs_drop::<S>() || cell.options.is_some() {
         return false;
     }
-    // A runner that is leaving has it for a moment longer.
+    // A runner that is leaving holds the lock a moment longer.
     let Ok(body) = cell.body.try_lock() else {
         return false;
     };
@@ -256,7 +259,7 @@ pub(super) fn end_idle<S: Send>(cell: &ActorCell<S>, phase: Phase) -> bool {
 }
 
 impl<S: Send> ActorCell<S> {
-    /// Tells the supervisor, if there is one.
+    /// Reports a change to the supervisor, if there is one.
     fn supervised(&self, change: Change) {
         let rare = self.options.as_deref();
         if let Some(overseer) = rare.and_then(|rare| rare.supervisor.as_ref()) {

@@ -1,9 +1,9 @@
-//! Sending and asking: a message becomes a parcel, which goes into the mailbox, and is handled.
+//! Sending and asking: the sender wraps a message into a parcel, and the actor handles it.
 //!
 //! ```text
 //!   send     -> Told     message                            the answer is dropped
 //!   ask      -> Asked    message, reply, time limit         the answer goes to the asker
-//!   run      -> Query    code, reply, time limit            so does what the code returns
+//!   run      -> Query    code, reply, time limit            the code's result goes to the asker
 //!   pipeline -> Passed   message, onward, time limit        the answer goes on (`passing.rs`)
 //! ```
 
@@ -21,18 +21,18 @@ use crate::reply::{self, Reply, ReplyTo};
 use crate::time::Limit;
 use pirn::thread::Panic;
 
-/// An actor, or several, with states of one type: what can be sent parcels for that.
+/// A receiver of parcels: an actor, or a pool of actors, with states of one type.
 pub(crate) trait Put: Actor {
     type State: Send;
-    /// What has to be known of a message before it is put.
+    /// Data about a message that is computed before the message is put.
     type Tag;
 
     fn tag<M: 'static>(&self, message: &M) -> Self::Tag;
 
-    /// Returns what an asker waits for.
+    /// Returns the target of an asker's wait.
     fn to(&self) -> To;
 
-    /// Puts a parcel. It comes back if it is refused.
+    /// Puts a parcel. Returns it if it is refused.
     fn put<P>(&self, parcel: P, tag: Self::Tag, patience: Patience) -> Result<(), (Refusal, P)>
     where
         P: Parcel<Self::State, Context<Self::State>> + 'static;
@@ -51,7 +51,7 @@ pub(crate) trait Put: Actor {
             .map_err(|(refusal, Told(message))| self.refused(message, refusal))
     }
 
-    /// Asks. The reply can be awaited.
+    /// Asks, and returns a reply that can be awaited.
     fn request<M>(
         &self,
         message: M,
@@ -91,10 +91,10 @@ pub(crate) trait Put: Actor {
 }
 
 impl<S: Send> ActorCell<S> {
-    /// Puts a parcel that may borrow into the mailbox. It comes back if it is refused.
+    /// Puts a parcel that may borrow into the mailbox. Returns it if it is refused.
     ///
     /// # Safety
-    /// What it borrows outlives the actor.
+    /// The parcel borrows nothing that does not outlive the actor.
     pub(crate) unsafe fn put_borrowing<P>(
         &self,
         parcel: P,
@@ -103,7 +103,7 @@ impl<S: Send> ActorCell<S> {
     where
         P: Parcel<S, Context<S>>,
     {
-        // SAFETY: the caller's contract: the mailbox is empty when the actor has ended.
+        // SAFETY: the caller's contract: all envelopes are dropped when the actor has ended.
         let envelope = unsafe { Envelope::borrowing(parcel) };
         let at = &self.life.identity;
         match self
@@ -115,7 +115,7 @@ impl<S: Send> ActorCell<S> {
                 drop(displaced);
                 Ok(())
             }
-            // SAFETY: what is refused is what was put, which was made of a `P`.
+            // SAFETY: a refused envelope is the one that was put, which was made of a `P`.
             Err((refusal, envelope)) => Err((refusal, unsafe { envelope.into_parcel() })),
         }
     }
@@ -135,7 +135,7 @@ impl<S: Send + 'static> Put for ActorCell<S> {
     where
         P: Parcel<S, Context<S>> + 'static,
     {
-        // SAFETY: it borrows nothing.
+        // SAFETY: the parcel is `'static`: it borrows nothing.
         unsafe { self.put_borrowing(parcel, patience) }
     }
 }
@@ -193,10 +193,10 @@ impl<S: Send + 'static> ActorCell<S> {
     }
 }
 
-/// An actor, to those who send it messages of the type `M` and may get answers of the type `R`.
+/// An actor, for senders of messages of the type `M` that may get answers of the type `R`.
 pub(crate) trait Receive<M, R>: Actor {
-    /// Puts a message whose answer goes on. If it is refused, those who wait for the answer hear of
-    /// that, too.
+    /// Puts a message whose answer goes on. If it is refused, the asker that waits for the answer
+    /// is told, too.
     fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>>;
 
     fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>> {
@@ -210,7 +210,7 @@ pub(crate) trait Receive<M, R>: Actor {
         patience: Patience,
     ) -> Result<Reply<R>, SendError<M>>;
 
-    /// Adds those, in order, that each do their part before there is an answer.
+    /// Adds the stages of this receiver, in order: the actors whose work an answer needs.
     fn stages(&self, stages: &mut Vec<To>) {
         stages.push(To::Actor(self.identity().clone()));
     }
@@ -273,7 +273,7 @@ pub(crate) struct Asked<M, R> {
 }
 
 impl<M, R> Asked<M, R> {
-    /// Returns the message of a request that was refused. The asker has it back.
+    /// Returns the message of a request that was refused, and tells the asker nothing.
     pub(crate) fn withdraw(self) -> M {
         self.reply.withdraw();
         self.message
@@ -291,10 +291,10 @@ impl<M, R> Asked<M, R> {
             limit,
         } = self;
         match Panic::catch(|| limit.hold_during(|| f(message))) {
-            // The state is whole: a panic here is one of the asker's waker, or of the drop of an
-            // answer whose asker has given up.
+            // The state is whole. Only program code panics here: the asker's waker, or the drop of
+            // an answer that no asker waits for.
             Ok(value) => drop(Panic::catch(|| reply.send(value))),
-            // The asker learns of it before the actor does.
+            // The asker learns of the failure before the actor ends.
             Err(panic) => {
                 reply.give(Err(AskError::Failed(Failure::from(&panic))));
                 panic.resume();

@@ -1,20 +1,20 @@
-//! Transactions: changes of a state that are made in full, or not at all.
+//! Transactions: changes of a state that are made in full or not at all.
 
 use super::reference::Ref;
 use crate::error::{AskError, Failure, discard};
 use pirn::thread::Panic;
 
 impl<S: Clone + Send + 'static> Ref<S> {
-    /// Runs code in the actor, between two messages, and undoes what it has changed if it fails: if
-    /// it returns an error, or panics, the state is put back as it was when the code began.
+    /// Runs code in the actor, between two messages. If the code returns an error or panics, the
+    /// state is put back as it was before.
     ///
-    /// The state is cloned in the actor, before the code runs. The actor outlives a panic of the
+    /// The state is cloned in the actor before the code runs. The actor outlives a panic of the
     /// code, since its state is whole. If the asker gives up after the code has begun, its changes
-    /// hold. (Code without a way back is [`run`](Ref::run).)
+    /// still hold. Use [`run`](Ref::run) for code that needs no way back.
     ///
     /// # Errors
-    /// As for [`run`](Ref::run), and [`AskError::Failed`] if the code panics. What the code itself
-    /// returns is in the inner result.
+    /// As for [`run`](Ref::run), and [`AskError::Failed`] if the code panics. The inner result is
+    /// the code's own.
     ///
     /// # Examples
     /// ```
@@ -54,7 +54,7 @@ fn transact<S: Clone, T, E>(
     let before = Panic::catch(|| state.clone()).map_err(failure)?;
     let outcome = Panic::catch(|| code(state)).map_err(failure);
     if !matches!(outcome, Ok(Ok(_))) {
-        // Half changed, it may panic. The state is whole.
+        // The half-changed state may panic when it is dropped. The one that is kept is whole.
         discard(core::mem::replace(state, before));
     }
     outcome

@@ -1,4 +1,4 @@
-//! Addresses that do not keep their receiver open: what timers, topics and registries have of it.
+//! Addresses that do not keep their receiver open, for timers, topics and registries.
 
 use super::address::{Address, Tell};
 use super::passing::Passed;
@@ -56,11 +56,10 @@ impl<M, R> fmt::Debug for WeakAddress<M, R> {
     }
 }
 
-/// What can be the receiver of timers, and the subscriber of topics: it is sent to by those who do
-/// not keep it open.
+/// A receiver for timers and a subscriber for topics: these send to it without keeping it open.
 ///
 /// # Examples
-/// Something of one's own becomes one by [`Target::new`]:
+/// A type of the program becomes one with [`Target::new`]:
 /// ```
 /// use pirn_actor::{self as actor, SendError};
 /// use pirn_actor::address::{Recipient, Target, Tell};
@@ -87,32 +86,32 @@ impl<M, R> fmt::Debug for WeakAddress<M, R> {
 /// assert_eq!(told.recv().unwrap(), "7");
 /// ```
 pub trait Recipient<M>: Tell<M> {
-    /// Returns what sends to the same, and does not keep it open.
+    /// Returns a target that sends to the same receiver and does not keep it open.
     fn target(&self) -> Target<M>;
 }
 
-/// The address of any receiver of messages of the type `M`, which does not keep that open.
+/// The address of any receiver of messages of the type `M`. It does not keep the receiver open.
 ///
 /// Cheap to clone. See [`Recipient`].
 pub struct Target<M: 'static>(Arc<dyn Sends<M>>);
 
-/// A receiver, to those who send to it by a [`Target`].
+/// A receiver as a [`Target`] sees it.
 pub(crate) trait Sends<M>: Send + Sync {
     fn tell(&self, message: M, patience: Patience) -> Result<(), SendError<M>>;
 
-    /// Puts a message after all others, whatever the capacity, and drops `handled` when it has been
-    /// handled: at once, if that is not known.
+    /// Puts a message after all others, whatever the capacity, and drops `handled` when the message
+    /// has been handled: at once, if the receiver cannot tell.
     fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
         drop(handled);
         self.tell(message, Patience::Beyond)
     }
 
-    /// Returns the number of the actor that it is, if it is one, and the actor unless it is gone.
+    /// Returns the receiver's number if it is an actor, and the actor unless it is gone.
     fn actor(&self) -> Option<(u64, Option<Arc<dyn Actor>>)> {
         None
     }
 
-    /// Returns true if it is known to have ended.
+    /// Returns true if the receiver is known to have ended.
     fn has_ended(&self) -> bool {
         let is_over = |actor: Arc<dyn Actor>| actor.exit().is_some();
         self.actor()
@@ -141,7 +140,7 @@ impl<M, R> Sends<M> for WeakAddress<M, R> {
     }
 }
 
-/// A receiver that is known by its [`Tell`] alone.
+/// A receiver that has nothing but a [`Tell`].
 struct By<T>(T);
 
 impl<M, T: Tell<M> + Send + Sync> Sends<M> for By<T> {
@@ -154,9 +153,10 @@ impl<M, T: Tell<M> + Send + Sync> Sends<M> for By<T> {
 }
 
 impl<M> Target<M> {
-    /// Makes a target that sends by this, and keeps it.
+    /// Makes a target that sends by `tell` and keeps it.
     ///
-    /// Timers and topics use [`Tell::try_send`], and try again later, or not, if there is no room.
+    /// Timers and topics call [`Tell::try_send`]. If there is no room, they try again later, or
+    /// give up.
     pub fn new(tell: impl Tell<M> + Send + Sync + 'static) -> Target<M> {
         Target::of(By(tell))
     }
@@ -165,7 +165,7 @@ impl<M> Target<M> {
         Target(Arc::new(sends))
     }
 
-    /// The target of an actor.
+    /// Returns the target of an actor.
     pub(crate) fn of_actor<R: 'static>(actor: &Arc<impl Receive<M, R> + 'static>) -> Target<M> {
         let weak = Arc::downgrade(actor);
         Target::of(WeakAddress::of(weak, actor.identity().clone()))

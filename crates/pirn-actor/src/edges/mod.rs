@@ -1,42 +1,42 @@
-//! Which actor waits for which: deadlocks are found before anybody waits in one.
+//! Which actor waits for which: finds a deadlock before the actor that would close it waits.
 //!
 //! An actor that waits, for an answer or for room in a mailbox, has one thread and one *edge*. The
-//! edge says what it waits for:
+//! edge names its target:
 //!
 //! ```text
-//!   for an actor      until that one has answered, or has room
-//!   for a pool        until any of its workers has
-//!   for a pipeline    until each stage has that the message has not passed
+//!   an actor      the wait ends when the actor has answered, or has room
+//!   a pool        the wait ends when any of its workers has
+//!   a pipeline    the wait ends when each stage has that the message has not passed
 //! ```
 //!
-//! Before an actor waits, it follows the edges (`search.rs`). If nobody that it waits for can ever
-//! go on, because they wait for each other and for it, the ask fails with their names in place of
-//! waiting for ever.
+//! Before an actor waits, it follows the edges (`search.rs`). If none of the actors that it waits
+//! for can ever continue, because they wait for each other and for it, its ask fails with their
+//! names instead of waiting for ever.
 //!
-//! The edges are in several tables, each under a lock of its own. An actor puts its edge into the
-//! table first and looks then, so of two that close a circle at the same time one sees the other's
-//! edge at least. The look takes one lock at a time, and none where a table is empty, as almost all
-//! are. What it finds may be a circle of edges that were never there at the same time. So an actor
-//! that has found a circle locks all tables, looks once more, and takes its own edge out if the
+//! The edges are in several tables, each under its own lock. An actor puts its edge into a table
+//! first and searches then, so of two actors that close a circle at the same time at least one sees
+//! the other's edge. The search takes one lock at a time, and no lock of an empty table, as almost
+//! all tables are. It may find a circle of edges that never existed at the same time. So an actor
+//! that has found a circle locks all tables, searches once more, and takes its own edge out if the
 //! circle is still there: only one actor of a circle fails, and the others get their answers.
-//! Threads that are no actors have no edges, and do not pay for this.
+//! Threads that are not actors have no edges, and do not pay for this.
 //!
-//! A wait is over before its thread has taken the edge out: the actor that answers is at its next
-//! message by then. So the actor that ends a wait says so first, by [`Over`]. What it waits for
-//! itself comes after that, and takes the lock of its table: a thread that has locked all tables
-//! and sees the one edge sees that the other one is over.
+//! A wait is over before its thread has taken the edge out: the answering actor has already moved
+//! on to its next message. So the actor that ends a wait marks it with [`Over`] first. Its own next
+//! edge comes after that, under the lock of its table: a thread that has locked all tables and sees
+//! that edge also sees that the other wait is over.
 //!
-//! An asker whose request overflow displaces from a mailbox is told so under that mailbox's lock: a
-//! thread that sees the message that came in its place sees that the wait is over.
+//! If overflow displaces a request from a mailbox, its asker is told under the lock of that
+//! mailbox: a thread that sees the message that took its place sees that the wait is over.
 //!
-//! A wait that is interrupted is over as well. A thread that kills an actor, or holds it to restart
-//! it, takes its edge out, and one that is about to wait looks under the lock whether it has been
+//! An interrupt ends a wait, too. A thread that kills an actor, or holds it for a restart, takes
+//! its edge out, and a thread that is about to wait checks under the lock whether it was
 //! interrupted before.
 //!
-//! Where a waiter on the way gives up earlier than the searching one, there is no deadlock: that
-//! one's time limit breaks the circle, and is what its user has asked for.
+//! If an actor on the path gives up earlier than the searching one, there is no deadlock: its time
+//! limit breaks the circle, as its user asked.
 //!
-//! Rejected: one table under one lock, which all asks of actors then share; an atomic pointer per
+//! Rejected: one table under one lock, which all asks of actors would share; an atomic pointer per
 //! actor, since a walk over pointers needs the actors kept alive.
 
 mod search;
@@ -51,23 +51,23 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pirn::thread;
 use std::sync::{Arc, Mutex};
 
-/// What a thread waits for.
+/// The target of a wait.
 #[derive(Clone)]
 pub(crate) enum To {
     Actor(Identity),
     /// Any of several actors.
     AnyOf(Arc<dyn AnyOf>),
-    /// All stages of a pipeline that are left.
+    /// All stages of a pipeline that the message has not passed.
     Way(Arc<Way>),
 }
 
-/// Actors of which any does, as workers of a pool do.
+/// Actors any of which can end a wait, as the workers of a pool.
 pub(crate) trait AnyOf: Actor {
-    /// Returns the numbers of all who may do it, or nothing if others may join them.
+    /// Returns the numbers of all members, or `None` if others may join them.
     fn all(&self) -> Option<Vec<u64>>;
 }
 
-/// The way of a message through a pipeline.
+/// The route of a message through a pipeline.
 pub(crate) struct Way {
     stages: Box<[To]>,
     /// The number of stages that the message has passed.
@@ -82,7 +82,7 @@ impl Way {
         }
     }
 
-    /// The message leaves a stage: called by that one, before it hands the message on.
+    /// Notes that the message leaves a stage. Called by that stage before it hands the message on.
     pub(crate) fn pass(&self) {
         // Relaxed: as for `Over`.
         self.passed.fetch_add(1, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl Way {
 }
 
 impl To {
-    /// Returns who is waited for first, for people.
+    /// Returns the first actor of the target, for logs and dumps.
     fn first(&self) -> Option<&Identity> {
         match self {
             To::Actor(identity) => Some(identity),
@@ -115,8 +115,8 @@ impl fmt::Debug for To {
     }
 }
 
-/// Says that a wait of the thread that has made it is over. Nothing, on a thread that works for no
-/// actor: nobody looks at its waits.
+/// Marks a wait of the thread that made this as over. Empty on a thread that works for no actor: no
+/// search looks at its waits.
 #[derive(Clone, Default)]
 pub(crate) struct Over(Option<Arc<AtomicBool>>);
 
@@ -127,9 +127,10 @@ impl Over {
 
     pub(crate) fn set(&self) {
         if let Some(is_over) = &self.0 {
-            // Relaxed: who has to see it sees an edge as well that the running thread puts into the
-            // table afterwards, under its lock; or has taken what the running thread has put into a
-            // mailbox, under that one's lock, which it holds now.
+            // Relaxed: a thread that has to see this either sees an edge that the running thread
+            // puts into a table later, under the table's lock, or has taken an item that the
+            // running thread has put into a mailbox, under the mailbox's lock, which the running
+            // thread holds now.
             is_over.store(true, Ordering::Relaxed);
         }
     }
@@ -148,16 +149,16 @@ struct Edge {
     over: Over,
 }
 
-/// From an actor's number to what it waits for.
+/// From an actor's number to its edge.
 type Edges = ByNumber<Edge>;
 
-/// The number of tables. An actor's is that of its number.
+/// The number of tables. An actor's number modulo this is the index of its table.
 const TABLES: usize = 128;
 
 #[repr(align(64))]
 struct Table {
     edges: Mutex<Option<Edges>>,
-    /// The number of edges, for those that look without the lock.
+    /// The number of edges, read without the lock.
     count: AtomicUsize,
 }
 
@@ -176,8 +177,9 @@ impl Table {
     fn insert(&self, edges: &mut Option<Edges>, edge: Edge) {
         let edges = edges.get_or_insert_default();
         edges.insert(edge.from.number(), edge);
-        // SeqCst: each of two actors that wait for each other counts its edge, and then looks at
-        // the other one's count. One of them at least sees the other's edge counted.
+        // SeqCst: each of two actors that wait for each other counts its edge, and then loads the
+        // other one's count in `Search::with_edge`. At least one of them sees the other's edge
+        // counted.
         self.count.swap(edges.len(), Ordering::SeqCst);
     }
 
@@ -190,14 +192,15 @@ impl Table {
     }
 }
 
-/// The running thread's actor waits, for as long as this exists, or until the wait is over.
+/// The edge of the running thread's actor, which waits while this exists or until the wait is over.
 pub(crate) struct Waits(Option<u64>);
 
 impl Waits {
-    /// The running thread is about to wait for this. Who ends the wait may know of it already.
+    /// Called before the running thread waits for `to`. The thread that ends the wait may know
+    /// `over` already.
     ///
     /// # Errors
-    /// The names on the way, if that would be for ever.
+    /// The names on the circle, if the wait would last for ever.
     pub(crate) fn begin(to: &To, limit: Limit, over: &Over) -> Result<Waits, Cycle> {
         let Some(from) = works_for() else {
             return Ok(Waits(None));
@@ -235,12 +238,12 @@ impl Drop for Waits {
     }
 }
 
-/// An actor has been interrupted: what it waits for, if anything, is over for it.
+/// Takes out the edge of an actor that was interrupted: its wait, if any, is over.
 pub(crate) fn interrupted(actor: &Identity) {
     drop(Waits(Some(actor.number())));
 }
 
-/// Returns whom an actor waits for.
+/// Returns the actor for which an actor waits.
 pub(crate) fn waits_for(number: u64) -> Option<Identity> {
     let edges = locked(&Table::of(number).edges);
     let edge = edges.as_ref()?.get(&number)?;

@@ -1,13 +1,13 @@
 //! The search for circles.
 //!
-//! An actor is *stuck* if it waits for others of which some part (see [`Group`]) cannot do what is
-//! needed, because all who might are stuck. Those are found from the other end: all who wait are
-//! taken for stuck, and then each that has one that can go on in each group is not, until nothing
-//! changes. If the one who looks is left, and is on the way from itself to itself, there is a
-//! circle.
+//! An actor is *stuck* if all members of a [`Group`] that it needs are stuck: any member could end
+//! its wait, and none ever will. The search works from the other end. It takes all waiting actors
+//! that it reaches for stuck, and then removes each actor whose groups all have a member that is
+//! not stuck, until nothing changes. If the searching actor is left, and is on a path from itself
+//! to itself, there is a circle.
 //!
-//! One that is stuck, and not on such a way, waits for a circle of others. They were told, or have
-//! chosen to give up in time, and it is not the one to be told now.
+//! A stuck actor that is on no such path waits for a circle of others. Those were told, or have
+//! chosen to give up in time, so the searching actor gets no error.
 
 use super::{EDGES, Edge, Edges, TABLES, Table, To};
 use crate::error::Cycle;
@@ -18,23 +18,23 @@ use core::sync::atomic::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, MutexGuard};
 
-/// Actors of which any does what is needed.
+/// Actors any of which can end a wait.
 struct Group {
     name: Identity,
     numbers: Vec<u64>,
 }
 
 struct Search<'a> {
-    /// All tables, locked. Without them, each is locked while it is looked at.
+    /// All tables, locked. If `None`, each table is locked while it is searched.
     tables: Option<Vec<MutexGuard<'static, Option<Edges>>>>,
-    /// Who is about to wait, for what, until when.
+    /// The actor that is about to wait, its target and its time limit.
     from: &'a Identity,
     to: &'a To,
     limit: Limit,
 }
 
-/// Returns the names on the way from an actor to itself, if it is stuck when it waits for this. Its
-/// edge is in the table, and is taken out then.
+/// Returns the names on the path from an actor to itself, if it would be stuck in a wait for `to`.
+/// Takes its edge out of the table in that case.
 pub(super) fn circle(from: &Identity, to: &To, limit: Limit) -> Option<Cycle> {
     let mut search = Search {
         tables: None,
@@ -73,18 +73,15 @@ impl Search<'_> {
             return edges.get(&number).map(f);
         }
         let table = Table::of(number);
-        // SeqCst: see `Table::insert`.
+        // SeqCst: pairs with the swap in `Table::insert`.
         if table.count.load(Ordering::SeqCst) == 0 {
             return None;
         }
         locked(&table.edges).as_ref()?.get(&number).map(f)
     }
 
-    /// Returns what an actor waits for, unless it gives up before the one who looks.
+    /// Returns the target of an actor's wait, unless the actor gives up before the searching one.
     fn waits(&self, number: u64) -> Option<To> {
-        if number == self.from.number() {
-            return Some(self.to.clone());
-        }
         let stuck_for = |edge: &Edge| {
             let is_stuck = !edge.over.is_set() && !edge.limit.is_before(self.limit);
             is_stuck.then(|| edge.to.clone())
@@ -92,8 +89,8 @@ impl Search<'_> {
         self.with_edge(number, stuck_for)?
     }
 
-    /// Returns those of whom this needs one each. Those whom others may join are left out, since
-    /// there the others may do it.
+    /// Returns the groups of this target: its wait needs one member of each. Leaves out a group
+    /// that others may join, since one of them could end the wait.
     fn groups(&self, to: &To) -> Vec<Group> {
         match to {
             To::Actor(identity) => vec![Group {
@@ -113,8 +110,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns all whom the one who looks would wait for, directly or through others, and who are
-    /// stuck then, each with what it waits for.
+    /// Returns the stuck actors among all for which the searching actor would wait, directly or
+    /// through others, each with its groups.
     fn stuck(&self) -> HashMap<u64, Vec<Group>> {
         let mut waiting = HashMap::new();
         let mut order = Vec::new();
@@ -133,7 +130,7 @@ impl Search<'_> {
         }
         loop {
             let before = waiting.len();
-            // Those that were found last are the first to go on.
+            // The actors found last are the first that can continue.
             for number in order.iter().rev() {
                 let is_stuck = |group: &Group| {
                     let mut numbers = group.numbers.iter();
@@ -148,7 +145,7 @@ impl Search<'_> {
                 break;
             }
         }
-        // What is left for those who stay is what they are stuck for.
+        // Keeps only the groups for which an actor is stuck.
         let stuck: HashSet<u64> = waiting.keys().copied().collect();
         for groups in waiting.values_mut() {
             groups.retain(|group| group.numbers.iter().all(|number| stuck.contains(number)));
@@ -156,11 +153,11 @@ impl Search<'_> {
         waiting
     }
 
-    /// Returns the names on the shortest way from the one who looks to itself, through those who
-    /// are stuck.
+    /// Returns the names on the shortest path from the searching actor to itself, through stuck
+    /// actors.
     fn way(&self, stuck: &HashMap<u64, Vec<Group>>) -> Option<Cycle> {
         let from = self.from.number();
-        // From an actor to the one before it on the way, and the group in which it is.
+        // From an actor to the one before it on the path, and the group that contains it.
         let mut before: HashMap<u64, (u64, &Group)> = HashMap::new();
         let mut next = VecDeque::from([from]);
         while !before.contains_key(&from) {

@@ -1,4 +1,4 @@
-//! Batches: an actor that collects messages, and handles several at once.
+//! Batches: an actor that collects messages, and handles several at a time.
 //!
 //! ```text
 //!   send, ask --Add--> [ collector: a batch per key, oldest first ] --full, due, closed--> f
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The collector is an actor with a handler, so it has a thread only while it works. It has at most
-//! one timer, for its oldest batch: batches that are full before they are due cost none.
+//! one timer, for its oldest batch: a batch that is full before it is due costs no timer.
 //!
-//! An asker waits for its batch, so a message carries where its answer goes ([`Passed`]).
+//! An asker waits for its batch, so a message carries the receiver of its answer ([`Passed`]).
 
 use crate::Builder;
 use crate::actor::{
@@ -29,16 +29,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Makes an actor that collects messages, and calls `f` with up to `count` of them (at least 1):
-/// when there are as many, or when `time` has passed since it took up the first, whichever is
-/// earlier.
+/// when it has that many, or when `time` has passed since it took the first, whichever is earlier.
 ///
-/// A sender does not wait for its batch. An asker does, and gets what `f` returned for it, as all
-/// askers of the batch do: so it comes in an [`Arc`]. If `f` panics, they get
+/// A sender does not wait for its batch. An asker does, and gets the result of `f` for the batch.
+/// All askers of the batch share it, so it is in an [`Arc`]. If `f` panics, they get
 /// [`AskError::Failed`], and the actor ends. A message whose asker has given up is left out.
 ///
-/// When the actor is closed, the last batch is handled, too. When it is stopped or killed, messages
-/// that are not in a batch yet are as those in the mailbox: askers get [`AskError::Gone`], and
-/// [`Builder::on_undelivered`] is told of the others.
+/// When the actor is closed, it handles the last batch, too. When it is stopped or killed, messages
+/// in an unfinished batch end like those in the mailbox: askers get [`AskError::Gone`], and
+/// [`Builder::on_undelivered`] is called for the others.
 ///
 /// # Examples
 /// ```
@@ -62,11 +61,11 @@ where
     Builder::new().batch(count, time, f)
 }
 
-/// Makes an actor that collects messages as [`batch`] does, in batches per key: `f` is called with
+/// Makes an actor that collects messages as [`batch`] does, in one batch per key: it calls `f` with
 /// messages for which `key` returned the same.
 ///
-/// Count and time are for each key. What is left is handled in the order in which the batches
-/// began.
+/// Each key has its own count and time. At the end the actor handles the batches that are left in
+/// the order in which they began.
 ///
 /// # Panics
 /// A panic of `key` is a failure of the actor.
@@ -96,7 +95,7 @@ where
 
 impl Builder {
     /// Makes an actor that collects messages: see [`batch`](crate::flow::batch()). The mailbox's
-    /// capacity is for messages that have not been collected.
+    /// capacity counts the messages that are not collected yet.
     ///
     /// # Examples
     /// ```
@@ -161,11 +160,11 @@ impl Builder {
     }
 }
 
-/// What is collected for one key.
+/// The messages collected for one key.
 struct Batch<T, K, R> {
     key: K,
     entries: Vec<Passed<T, Arc<R>>>,
-    /// When it is to be handled at the latest.
+    /// When the batch is handled at the latest.
     due: Limit,
 }
 
@@ -175,20 +174,20 @@ struct Collector<T, K, R> {
     time: Duration,
     key: Box<dyn FnMut(&T) -> K + Send>,
     f: Box<dyn FnMut(K, Vec<T>) -> R + Send>,
-    /// The number of batches that have been begun: each has the next number.
+    /// The number of batches begun. Each batch gets the next number.
     begun: u64,
     numbers: HashMap<K, u64>,
     batches: BTreeMap<u64, Batch<T, K, R>>,
-    /// A `Due` will come.
+    /// A timer will send `Due`.
     has_timer: bool,
     on_undelivered: Option<OnUndelivered>,
 }
 
-/// What the actor is sent.
+/// The messages of the actor.
 enum Message<T, R> {
-    /// A message, with where the answer goes.
+    /// A message, with the receiver of its answer.
     Add(Passed<T, Arc<R>>),
-    /// It is time to look at the clock.
+    /// Time to check the clock.
     Due,
 }
 
@@ -225,7 +224,7 @@ where
     K: Hash + Eq + Clone + Send + 'static,
     R: Send + Sync + 'static,
 {
-    /// No message comes any more: a closed actor handles what it has.
+    /// No message comes after this: a closed actor handles the batches that it has.
     fn stopped(&mut self, exit: &Exit) {
         if *exit == Exit::Closed {
             while let Some((&number, _)) = self.batches.first_key_value() {
@@ -258,7 +257,7 @@ where
         }
     }
 
-    /// Has a `Due` sent when the oldest batch is due, if there is one.
+    /// Sets the timer that sends `Due` when the oldest batch is due, if there is a batch.
     fn set_timer(&mut self, context: &Context<Self>) {
         let oldest = self.batches.first_key_value();
         let Some(due) = oldest.and_then(|(_, batch)| batch.due.instant()) else {
@@ -267,7 +266,7 @@ where
         self.has_timer = true;
         let actor = context.this().downgrade();
         timers::at(due, move |_| {
-            // One that has ended, or is about to, needs no reminder.
+            // An actor that has ended, or is about to, needs no reminder.
             let _ = actor.upgrade().map(|actor| actor.send_urgent(Message::Due));
             None
         });
@@ -306,14 +305,16 @@ where
 impl<T, K, R> Collector<T, K, R> {
     fn undelivered(&self, name: &str) {
         if let Some(tell) = &self.on_undelivered {
-            // It may panic. The hook has reported that, and the others are to be told of as well.
+            // It may panic. The panic hook has reported that, and the other messages are still to
+            // be reported.
             let _ = Panic::catch(|| tell(name));
         }
     }
 }
 
 impl<T, K, R> Drop for Collector<T, K, R> {
-    /// Tells of what was sent and is in no batch that was handled. Askers hear it by themselves.
+    /// Reports messages that were sent and are in no batch that was handled. Askers of others learn
+    /// of it when their `Passed` is dropped.
     fn drop(&mut self) {
         let entries = self.batches.values().flat_map(|batch| &batch.entries);
         for _ in entries.filter(|entry| !entry.onward.is_asked()) {
@@ -322,7 +323,7 @@ impl<T, K, R> Drop for Collector<T, K, R> {
     }
 }
 
-/// A collector, to those who send to it.
+/// The address of a collector.
 struct Batching<S: Send + 'static>(Ref<S>);
 
 impl<S: Send + 'static> Actor for Batching<S> {
@@ -346,7 +347,7 @@ impl<S: Send + 'static> Actor for Batching<S> {
         self.0.load()
     }
 
-    // It has a reference of its own, and goes with the last address.
+    // It has its own `Ref`, which is dropped with the last address.
     fn retain(&self) {}
     fn release(&self) {}
 }

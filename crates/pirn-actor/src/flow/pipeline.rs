@@ -1,4 +1,4 @@
-//! Pipelines: actors in a row, each of which works on what the one before it has answered.
+//! Pipelines: actors in a row, each of which works on the answers of the one before.
 //!
 //! ```text
 //!   send, ask          answer            answer           answer
@@ -6,18 +6,19 @@
 //!                       <- no room: waits -
 //! ```
 //!
-//! A whole is not an actor, and has no thread: a message carries the way that is before it
-//! ([`Passed`]), and each stage hands its own answer on. So stages work at the same time, and a
-//! stage without room holds up the one before it, and at last the sender.
+//! A pipeline is not an actor, and has no thread: a message carries the rest of its route
+//! ([`Passed`]), and each stage hands its own answer on. So the stages work at the same time, and a
+//! stage without room blocks the one before it, and in the end the sender.
 //!
-//! An asker waits for each stage that its message has not passed. So a stage says when it hands
-//! the message on ([`Way`]), and one of those left that asks the asker is found to be in a circle.
+//! An asker waits for each stage that its message has not passed. So a stage notes in [`Way`] when
+//! it hands the message on, and the search finds a circle when one of the stages left asks the
+//! asker.
 //!
-//! Each message keeps the stages that it still has to pass open. So a row that nobody can send to
-//! any more is closed in order.
+//! Each message keeps the stages that it has not passed open. So a pipeline without any address
+//! left is closed in order.
 //!
 //! Rejected: an actor at each joint, which asks one stage and sends to the next. It costs a mailbox
-//! and a switch per message, and its stage is idle while it sends.
+//! and a switch of threads per message, and its stage is idle while it sends.
 
 use crate::actor::{Address, Handler, Onward, Passed, Receive, Ref};
 use crate::edges::{To, Way};
@@ -33,33 +34,34 @@ use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// Two stages, each of which may be a row again.
+/// Two stages, each of which may be a pipeline again.
 struct Line<M: 'static, A: 'static, R: 'static> {
     first: Address<M, A>,
     next: Address<A, R>,
     identity: Identity,
-    /// The end of all stages. Made at the first question for it.
+    /// The end of all stages. Made at the first call that needs it.
     whole: OnceLock<Arc<Whole>>,
 }
 
 impl<M: 'static, A: 'static, R: 'static> Drop for Line<M, A, R> {
     fn drop(&mut self) {
         if let Some(whole) = self.whole.get() {
-            // Release: pairs with the Acquire in `unwatched`: nobody watches the line anew.
+            // Release: pairs with the Acquire in `unwatched`: no watcher is added to the line after
+            // this.
             whole.is_left.store(true, Ordering::Release);
             whole.unwatched();
         }
     }
 }
 
-/// The end of a row. The stages tell it of theirs, and so keep it until then, or until nobody can
-/// hear of it any more: the row is dropped, and so are all who watched it.
+/// The end of a pipeline. The stages report theirs to it, and so keep it until all have ended, or
+/// until the pipeline and all of its watchers are dropped.
 struct Whole {
     life: Life,
     this: Weak<Whole>,
-    /// The row is dropped.
+    /// The pipeline is dropped.
     is_left: AtomicBool,
-    /// What it watches. `None`: nothing any more.
+    /// Its watches on the stages. `None` when it has stopped watching.
     stages: Mutex<Option<Vec<Watching>>>,
 }
 
@@ -73,7 +75,7 @@ impl Whole {
         })
     }
 
-    /// Has a function called when a stage ends, as long as there is anything that hears of it.
+    /// Sets a function to be called when a stage ends, unless this has stopped watching.
     fn watch(&self, stage: &(dyn Actor + 'static), watcher: impl FnOnce(&Exit) + Send + 'static) {
         let watching = Watching::begin(&stage.this(), Box::new(watcher));
         if let Some(stages) = &mut *locked(&self.stages) {
@@ -105,7 +107,7 @@ impl Actor for Whole {
     }
 
     fn unwatched(&self) {
-        // Acquire: pairs with the Release of the row's end.
+        // Acquire: pairs with the Release in the drop of the line.
         if self.is_left.load(Ordering::Acquire) && self.life.ending.watchers() == 0 {
             let stages = locked(&self.stages).take();
             drop(stages);
@@ -159,7 +161,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
     }
 }
 
-/// The end of the way of an asked message.
+/// The end of the route of an asked message.
 struct Asker<R> {
     reply: ReplyTo<R>,
     way: Arc<Way>,
@@ -222,14 +224,14 @@ where
         &self.whole().life
     }
 
-    /// The end may come when the row itself is dropped.
+    /// Returns the `Whole`, not the line: the end may come after the line is dropped.
     fn this(&self) -> Arc<dyn Actor> {
         Arc::clone(self.whole()) as Arc<_>
     }
 
     fn end(&self, phase: Phase) {
         if phase > Phase::Closing {
-            // The last stage first: what the others still hand on comes too late.
+            // The last stage first: the others hand their answers to a stage that takes none.
             self.next.end(phase);
             return self.first.end(phase);
         }
@@ -253,7 +255,7 @@ where
         &self.identity
     }
 
-    // The addresses of the stages are counted, and go with the last address of the whole.
+    // The line owns addresses of the stages. They are counted there, and dropped with the line.
     fn retain(&self) {}
     fn release(&self) {}
 }
@@ -310,29 +312,29 @@ where
 
 impl<M: Send, A: Send> Address<M, A> {
     /// Returns the address of a pipeline: this actor's answers are messages to the next one, whose
-    /// answers are those of the whole. `next` is an `&Address` or a `&Ref`, and may be a pipeline.
+    /// answers are the answers of the pipeline. `next` is an `&Address` or a `&Ref`, and may be a
+    /// pipeline.
     ///
-    /// The stages work at the same time, on different messages. A stage whose answer finds no room
-    /// in the next one's mailbox waits, and takes up no other message meanwhile: so a slow stage
-    /// holds up the sender as soon as the mailboxes before it are full. Messages of one sender stay
+    /// The stages work at the same time, on different messages. A stage that finds no room for its
+    /// answer in the next mailbox waits, and begins no other message meanwhile: so a slow stage
+    /// blocks the sender as soon as the mailboxes before it are full. Messages of one sender stay
     /// in order.
     ///
-    /// - An *ask* of the whole gets the last stage's answer. Its deadline holds at each stage. If a
-    ///   stage fails, is gone, or refuses the message, the ask ends with that error.
-    /// - A message that is *sent* ends with the last stage. If a stage does not take what the one
-    ///   before it has made of the message, that one's
-    ///   [`on_undelivered`](crate::Builder::on_undelivered) is told.
-    /// - `close` closes the stages in order, whatever else uses them: each
-    ///   handles what it has, and then the next is closed. `stop` and
-    ///   `kill` are for all stages at once. Dropping the address of the whole is
-    ///   dropping one of each stage's.
-    /// - `join`, `monitor` and the like wait for the end of
-    ///   all stages. The exit is that of the first stage that was not closed, if there is one.
-    /// - An actor that asks the whole waits for its last stage: a circle of waiting actors is found
-    ///   if it leads through that.
+    /// - An *ask* of the pipeline gets the last stage's answer. Its deadline holds at each stage.
+    ///   If a stage fails, is gone, or refuses the message, the ask ends with that error.
+    /// - A *sent* message ends with the last stage. If a stage does not take the answer of the one
+    ///   before it, the [`on_undelivered`](crate::Builder::on_undelivered) of the one before is
+    ///   called.
+    /// - `close` closes the stages in order, even if other code uses them: each stage handles its
+    ///   messages, and then the next is closed. `stop` and `kill` reach all stages at once. To drop
+    ///   the address of the pipeline is to drop one address of each stage.
+    /// - `join`, `monitor` and the like wait for the end of all stages. The exit is the exit of the
+    ///   first stage that was not closed, or [`Exit::Closed`].
+    /// - An actor that asks the pipeline waits for each stage that its message has not passed: a
+    ///   circle of waiting actors through one of these is found.
     ///
-    /// Whatever else can be [asked](crate::address::Ask) becomes a stage by a function that asks
-    /// it.
+    /// Any other receiver that can be [asked](crate::address::Ask) becomes a stage through a
+    /// function that asks it.
     ///
     /// # Examples
     /// ```
@@ -361,8 +363,8 @@ impl<M: Send, A: Send> Address<M, A> {
 }
 
 impl<S: Send + 'static> Ref<S> {
-    /// Returns the address of a pipeline, as [`Address::then`] does. Which messages it takes is
-    /// inferred, or said by the type of the result.
+    /// Returns the address of a pipeline, as [`Address::then`] does. The type of its messages is
+    /// inferred, or given by the type of the result.
     ///
     /// # Examples
     /// ```

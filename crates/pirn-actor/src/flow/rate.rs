@@ -1,10 +1,10 @@
-//! Messages at a limited rate. The mailbox does it: see [`Builder::rate_limit`].
+//! Messages at a limited rate. The mailbox limits it: see [`Builder::rate_limit`].
 
 use crate::{Address, Builder};
 use core::time::Duration;
 
-/// Makes an actor that calls `f` for each message, and lets at least this time pass between the
-/// starts of two messages. It answers with what `f` returns.
+/// Makes an actor that calls `f` for each message, with at least this time between the starts of
+/// two messages. It answers with the result of `f`.
 ///
 /// See [`Builder::rate_limit`] for actors of other kinds.
 ///

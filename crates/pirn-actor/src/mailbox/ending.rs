@@ -1,8 +1,8 @@
-//! Ends and pauses: those who have a mailbox end, be held and go on.
+//! Ends and pauses of a mailbox.
 //!
-//! A kill, or a hold, interrupts the runner. It does so without the lock, since callbacks for
-//! interrupts are the program's code, and may use this mailbox. Until it is done it is counted, and
-//! a runner that takes interrupts away waits for that: so none comes late and meets what the thread
+//! A kill, or a hold, interrupts the runner. It does so without the lock, since interrupt callbacks
+//! are the program's code, and may use this mailbox. The interrupt is counted until it is done, and
+//! a runner that clears interrupts waits for that: so no late interrupt reaches what the thread
 //! does afterwards.
 
 use super::word::{END, HOLD};
@@ -11,7 +11,7 @@ use pirn::thread::Thread;
 use std::sync::{MutexGuard, PoisonError};
 
 impl<T> Mailbox<T> {
-    /// Has the mailbox end: at the latest phase that was asked for.
+    /// Ends the mailbox, in the strictest phase that was asked for.
     pub(crate) fn end(&self, phase: Phase) -> Then {
         let (then, runner) = {
             let mut shared = self.lock();
@@ -24,14 +24,13 @@ impl<T> Mailbox<T> {
         then
     }
 
-    /// Returns true if the mailbox ends after the current item or has ended: to close it would
-    /// change nothing. May return false when that has just begun.
+    /// Returns true if the mailbox ends after the current item, or has ended: a close would change
+    /// nothing. May return false for an end that has just begun.
     pub(crate) fn is_stopping(&self) -> bool {
         self.word.flags() & END != 0
     }
 
-    /// Ends the mailbox, if it is open and there is neither a runner nor anything for one to do.
-    /// Returns true if it has.
+    /// Ends the mailbox if it is open, without items and without a runner. Returns true if it has.
     pub(crate) fn end_idle(&self) -> bool {
         let mut shared = self.lock();
         let is_idle = shared.phase == Phase::Open
@@ -45,7 +44,7 @@ impl<T> Mailbox<T> {
         is_idle
     }
 
-    /// Interrupts the runner, if it is to be, which was counted under the lock.
+    /// Interrupts a runner that `begin_interrupt` has returned, and notes that this is done.
     pub(super) fn interrupt(&self, runner: Option<Thread>) {
         if let Some(runner) = runner {
             runner.interrupt();
@@ -55,7 +54,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Locks when no interrupt of the runner is under way. Called by the runner, which is not
-    /// interrupted any more as long as it has the lock.
+    /// interrupted while it holds the lock.
     pub(super) fn lock_settled(&self) -> MutexGuard<'_, Shared<T>> {
         let mut shared = self.lock();
         while shared.interrupts > 0 {
@@ -73,12 +72,12 @@ impl<T> Mailbox<T> {
         if phase > Phase::Closing {
             self.word.set(END);
         }
-        // Those who wait for room take their items back.
+        // Senders that wait for room take their items back.
         shared.wake_line();
         shared.wake_resting();
         match shared.work {
             Work::Running | Work::Resting => Then::Nothing,
-            // One that is held ends when it is released, unless it must not wait for that.
+            // A held mailbox ends when it is released, unless the end must not wait for that.
             Work::Held if phase == Phase::Closing => Then::Nothing,
             Work::Idle | Work::Held => {
                 shared.work = Work::Running;
@@ -87,8 +86,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Has the runner pause after the current item, which is interrupted. If there is no runner,
-    /// one is to be started: it drops the state. A mailbox that is to end sooner is not held.
+    /// Makes the runner pause after the current item, which is interrupted. If there is no runner,
+    /// one is to be started: it drops the state. A mailbox that ends before is not held.
     pub(crate) fn hold(&self) -> Then {
         let mut shared = self.lock();
         if shared.phase > Phase::Closing || shared.work == Work::Held {
@@ -103,7 +102,8 @@ impl<T> Mailbox<T> {
         then
     }
 
-    /// Has a mailbox that is held go on. One that has not come to it yet will be held all the same.
+    /// Restarts a held mailbox. Does nothing if the mailbox is not held yet: the hold then still
+    /// comes.
     pub(crate) fn release(&self) -> Then {
         let mut shared = self.lock();
         if shared.work != Work::Held {
@@ -118,8 +118,8 @@ impl<T> Mailbox<T> {
         self.lock().work == Work::Held
     }
 
-    /// Returns true if there will be items to handle, so that a state is needed: unless it is to
-    /// pause or to end before the next one.
+    /// Returns true if the runner needs a state: unless it is to pause or to end before the next
+    /// item.
     pub(crate) fn goes_on(&self) -> bool {
         let shared = self.lock();
         shared.phase <= Phase::Closing && self.word.flags() & HOLD == 0

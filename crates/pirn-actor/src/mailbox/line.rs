@@ -1,7 +1,7 @@
 //! Senders that wait for room, in order of arrival, each with its item.
 //!
-//! The runner moves the items of those who come first into the queue, and wakes them: so those who
-//! come later do not overtake them, and the items of one sender stay in order.
+//! The runner moves the items of the first senders into the queue, and wakes them. So later senders
+//! do not overtake earlier ones, and the items of one sender stay in order.
 
 use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
@@ -17,7 +17,7 @@ struct Place<T> {
     ticket: Ticket,
 }
 
-/// All senders that wait at one mailbox. Guarded by that one's lock.
+/// All senders that wait at one mailbox. Guarded by the mailbox's lock.
 pub(crate) struct Line<T>(VecDeque<Place<T>>);
 
 impl<T> Line<T> {
@@ -33,8 +33,8 @@ impl<T> Line<T> {
         self.0.len()
     }
 
-    /// Has the running thread wait, as the last one. It then calls [`Ticket::wait`], without the
-    /// lock, and [`leave`](Line::leave).
+    /// Puts the running thread's item at the end of the line. The thread then calls
+    /// [`Ticket::wait`], without the lock, and [`leave`](Line::leave).
     pub(crate) fn enter(&mut self, item: T) -> Ticket {
         let ticket = Ticket(Arc::new(Sender {
             thread: thread::current(),
@@ -48,21 +48,21 @@ impl<T> Line<T> {
         ticket
     }
 
-    /// Takes the first sender out, which is woken, and returns its item.
+    /// Takes the first sender out, wakes it, and returns its item.
     pub(crate) fn admit(&mut self) -> Option<T> {
         let place = self.0.pop_front()?;
         place.ticket.0.wake();
         Some(place.item)
     }
 
-    /// Returns the item of a sender that has not been admitted.
+    /// Returns the item of a sender that was not admitted.
     pub(crate) fn leave(&mut self, ticket: &Ticket) -> Option<T> {
         let is_own = |place: &Place<T>| Arc::ptr_eq(&place.ticket.0, &ticket.0);
         let at = self.0.iter().position(is_own)?;
         self.0.remove(at).map(|place| place.item)
     }
 
-    /// Wakes all senders. Each takes its own place out.
+    /// Wakes all senders. Each takes its own place out of the line.
     pub(crate) fn wake_all(&self) {
         for place in &self.0 {
             place.ticket.0.wake();
@@ -70,14 +70,14 @@ impl<T> Line<T> {
     }
 }
 
-/// What a sender has of its place in a line.
+/// A sender's handle of its place in a line.
 #[derive(Clone)]
 pub(crate) struct Ticket(Arc<Sender>);
 
 /// Wakes a sender.
 struct Sender {
     thread: Thread,
-    /// Its place is gone, or the mailbox ends.
+    /// The sender's place is gone, or the mailbox ends.
     is_decided: AtomicBool,
     over: Over,
 }
@@ -85,15 +85,15 @@ struct Sender {
 impl Sender {
     fn wake(&self) {
         self.over.set();
-        // Release: pairs with the sender's load; what was done with its item comes before.
+        // Release: pairs with the Acquire in `Ticket::wait`: what was done with the item comes
+        // before.
         self.is_decided.store(true, Ordering::Release);
         self.thread.unpark();
     }
 }
 
 impl Ticket {
-    /// Waits as [`wait`](Ticket::wait) does, and shows meanwhile that the running thread's actor
-    /// waits for `to`.
+    /// Waits as [`wait`](Ticket::wait) does, with an edge from the running thread's actor to `to`.
     pub(crate) fn wait_for(&self, to: &To, limit: Limit) -> Refusal {
         match Waits::begin(to, limit, &self.0.over) {
             Ok(_waits) => self.wait(limit),
@@ -101,10 +101,10 @@ impl Ticket {
         }
     }
 
-    /// Waits until the sender is admitted, or its line given up. Returns why its item has been
-    /// refused, if it has been: if it is still in the line.
+    /// Waits until the sender is admitted, or the line is given up. Returns why the item is
+    /// refused, which counts only if it is still in the line.
     pub(crate) fn wait(&self, limit: Limit) -> Refusal {
-        // Acquire: pairs with `wake`.
+        // Acquire: pairs with the Release in `Sender::wake`.
         while !self.0.is_decided.load(Ordering::Acquire) {
             if let Err(late) = limit.park() {
                 return late.into();

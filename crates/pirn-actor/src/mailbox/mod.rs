@@ -1,29 +1,29 @@
-//! The mailbox: what has been sent and not been begun, and whether anybody is at work on it.
+//! The mailbox: items that were sent and not begun, and whether a thread works on them.
 //!
-//! Senders put items under a lock. The thread that works, the *runner*, takes all of them at once
-//! and goes through them without the lock. One word tells either about the other (`word.rs`): how
-//! many items have been begun, and what the runner is to look at.
+//! Senders put items in under a lock. The working thread, the *runner*, takes all of them at once
+//! and handles them without the lock. One word connects the two sides (`word.rs`): it holds the
+//! number of items begun, and flags for the runner.
 //!
-//! The runner lets waiting senders in not at each item but at every sixteenth of the capacity, and
-//! when it has nothing left: a switch of threads per item would cost several times what the items
-//! do.
+//! The runner lets waiting senders in at every sixteenth of the capacity, and when it has no item
+//! left, not after each item: a switch of threads per item would cost several times as much as the
+//! item.
 //!
 //! `sending.rs` has the senders' side, `line.rs` the senders that wait for room, `runner.rs` the
-//! runner's side, `ending.rs` what ends a mailbox, holds it and has it go on.
+//! runner's side, `ending.rs` the ends, holds and releases.
 //!
 //! ```text
-//!            send                     nothing left
+//!            send                     no item left
 //!   idle ------------> running ----------------------> idle
 //!     |                  |  ^
 //!     | hold: a runner   |  | release
 //!     | drops the state  |  |
 //!     +----> running ----+  |   a failure, or hold: after the current item
 //!                        v  |
-//!                       held          (items wait, and nobody works)
+//!                       held          (items wait, and no thread works)
 //!
-//!   running --an item is over, the next one is not to follow yet--> resting --in time--> running
+//!   running --an item is over, the next one is not due yet--> resting --in time--> running
 //!
-//!   open --close--> closing --nothing left--> ended
+//!   open --close--> closing --no item left--> ended
 //!   open, closing --stop, kill--> stopping --the current item is done--> ended
 //! ```
 
@@ -66,7 +66,7 @@ use word::Word;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The sender waits for room, in order of arrival: back-pressure.
+    /// The sender waits for room, in order of arrival. This is back-pressure.
     #[default]
     Wait,
     /// The send fails, and the message comes back.
@@ -75,11 +75,11 @@ pub enum Overflow {
     DropNew,
     /// The oldest message that has not been begun is dropped.
     DropOld,
-    /// The actor ends, as one that failed. While its supervisor restarts it, the send fails.
+    /// The actor ends as a failed one. While its supervisor restarts it, the send fails instead.
     Stop,
 }
 
-/// What a sender does where there is no room for its message.
+/// What a sender does if there is no room for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     None,
@@ -91,7 +91,7 @@ pub(crate) enum Patience {
     Beyond,
 }
 
-/// What is done with a message.
+/// The decision about a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     In,
@@ -104,7 +104,7 @@ pub(crate) enum Admission {
 }
 
 impl Overflow {
-    /// Decides what is done with a message: by mailboxes, by pools, by actors without a mailbox.
+    /// Decides about a message. Called by mailboxes, by pools, by actors without a mailbox.
     pub(crate) fn admit(self, phase: Phase, is_full: bool, patience: Patience) -> Admission {
         match (self, patience) {
             _ if phase != Phase::Open => Admission::Refuse(Refusal::Closed),
@@ -123,38 +123,38 @@ impl Overflow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Open,
-    /// What is there will be handled, and then it ends.
+    /// It handles the items that it has, and ends.
     Closing,
-    /// The current item will be finished.
+    /// It finishes the current item, and ends.
     Stopping,
-    /// The current item is interrupted.
+    /// The current item is interrupted, and it ends.
     Killing,
-    /// It did not take what was sent to it, by [`Overflow::Stop`].
+    /// It refused a message because of [`Overflow::Stop`], and ends.
     Overflowing,
     Ended,
 }
 
-/// What a caller that has changed a mailbox owes it.
+/// What a caller that has changed a mailbox must do next.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     Nothing,
-    /// To start a runner: the mailbox counts it as running.
+    /// Start a runner: the mailbox counts it as running.
     Start,
 }
 
 pub(crate) struct Mailbox<T> {
-    /// See the head of this file.
+    /// See `word.rs`.
     word: Word,
     capacity: usize,
     overflow: Overflow,
     shared: Mutex<Shared<T>>,
-    /// An interrupt is over that was under way.
+    /// Notified when an interrupt that was under way is done.
     interrupted: Condvar,
 }
 
 impl<T> Mailbox<T> {
-    /// Makes an empty mailbox, for `capacity` items that have not been begun, at least one.
+    /// Makes an empty mailbox with room for `capacity` items besides the current one, at least 1.
     pub(crate) fn new(capacity: usize, overflow: Overflow) -> Mailbox<T> {
         Mailbox {
             word: Word::new(),
@@ -174,7 +174,7 @@ impl<T> Mailbox<T> {
         self.word.begun()
     }
 
-    /// Returns what there is to do.
+    /// Returns the numbers of items and of waiting senders.
     pub(crate) fn load(&self) -> Load {
         let shared = self.lock();
         let begun = self.begun();
@@ -189,18 +189,18 @@ impl<T> Mailbox<T> {
         self.lock().phase
     }
 
-    /// Returns true if nothing waits, and no end has been asked for.
+    /// Returns true if no item waits, and the mailbox is open.
     pub(crate) fn is_quiet(&self) -> bool {
         let shared = self.lock();
         shared.phase == Phase::Open && shared.sent <= self.begun()
     }
 
-    /// Returns the number of items after which the runner looks whether senders wait.
+    /// Returns the number of items after which the runner checks whether senders wait.
     fn stride(&self) -> u64 {
         (self.capacity as u64 / 16).max(1)
     }
 
-    /// Counts a runner as started that the caller starts without a message: to run a recipe.
+    /// Counts a runner that the caller starts without an item, to run a recipe.
     pub(crate) fn begin(&self) -> Then {
         self.lock().started()
     }
@@ -211,31 +211,31 @@ impl<T> Mailbox<T> {
 enum Work {
     /// There is nothing to do.
     Idle,
-    /// A thread was started for it, or is at it.
+    /// A runner was started, or works.
     Running,
     /// It waits for [`Mailbox::release`](super::Mailbox::release).
     Held,
-    /// The runner lets time pass until the next item, or the end.
+    /// The runner rests until the next item is due, or the end.
     Resting,
 }
 
 struct Shared<T> {
-    /// What has been sent and not been taken by the runner, in order.
+    /// Items that were sent and not taken by the runner, in order.
     queue: VecDeque<T>,
-    /// What most mailboxes never have. Made when it is needed: there may be a million idle actors.
+    /// Parts that few mailboxes need. Allocated at first use: there may be a million idle actors.
     extra: Option<Box<Extra<T>>>,
     /// The number of items that have been sent.
     sent: u64,
     phase: Phase,
     work: Work,
-    /// The runner's thread, from the moment at which it has come until it leaves.
+    /// The runner's thread, from its first call until it leaves.
     runner: Option<Thread>,
     /// The number of interrupts of the runner that are under way.
     interrupts: u32,
 }
 
 struct Extra<T> {
-    /// What is to come before the queue.
+    /// Items that come before the queue.
     urgent: VecDeque<T>,
     /// Senders that wait for room, with their items.
     line: Line<T>,
@@ -254,8 +254,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Puts an item behind all others. The first gets room for one, and not for four as by default:
-    /// most actors have no more at a time, and keep that room while they are idle.
+    /// Puts an item behind all others. The first one gets room for one item, not for the default of
+    /// four: most actors have no more at a time, and keep that room while they are idle.
     #[inline]
     fn enqueue(&mut self, item: T) {
         if self.queue.capacity() == 0 {
@@ -264,7 +264,7 @@ impl<T> Shared<T> {
         self.queue.push_back(item);
     }
 
-    /// Returns what most mailboxes never have.
+    /// Returns the parts that few mailboxes need.
     fn extra(&mut self) -> &mut Extra<T> {
         self.extra.get_or_insert_with(|| {
             Box::new(Extra {
@@ -274,20 +274,20 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Returns the senders that wait for room, if there have been any.
+    /// Returns the line of senders that wait for room, if there was ever one.
     fn line(&self) -> Option<&Line<T>> {
         self.extra.as_deref().map(|extra| &extra.line)
     }
 
-    /// Wakes the senders that wait for room. Each takes its own place out.
+    /// Wakes the senders that wait for room. Each takes its own place out of the line.
     fn wake_line(&self) {
         if let Some(line) = self.line() {
             line.wake_all();
         }
     }
 
-    /// There is nothing to do. The room of many items is given back: there may be a million actors
-    /// that each had a lot to do once.
+    /// Notes that no item is left. Frees the room of many items: there may be a million actors that
+    /// each had many once.
     fn idle(&mut self) {
         self.leave(Work::Idle);
         let is_empty = |extra: &Extra<T>| extra.urgent.is_empty() && extra.line.is_empty();
@@ -299,7 +299,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The runner leaves, and nobody interrupts it any more.
+    /// Notes that the runner leaves. No thread interrupts it after this.
     fn leave(&mut self, work: Work) {
         self.work = work;
         self.runner = None;
@@ -316,7 +316,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Wakes the runner, if it lets time pass.
+    /// Wakes the runner if it rests.
     fn wake_resting(&self) {
         if self.work == Work::Resting
             && let Some(runner) = &self.runner
@@ -325,8 +325,8 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Returns the runner's thread, if it is at work, and counts that it is being interrupted: the
-    /// caller does it as soon as it has given the lock back.
+    /// Returns the runner's thread if it works, and counts an interrupt of it as under way. The
+    /// caller interrupts it as soon as it has released the lock.
     fn begin_interrupt(&mut self) -> Option<Thread> {
         if self.work != Work::Running {
             return None;

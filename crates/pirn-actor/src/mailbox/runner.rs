@@ -1,4 +1,4 @@
-//! The side of the mailbox of the one who works: the *runner*.
+//! The runner's side of the mailbox.
 
 use super::word::{END, HOLD, ROOM, URGENT};
 use super::{Mailbox, Overflow, Phase, Shared, Work};
@@ -6,9 +6,9 @@ use crate::time::{Late, Limit};
 use pirn::thread::{self, Thread};
 use std::collections::VecDeque;
 
-/// What the runner has.
+/// The items that a runner has taken.
 pub(crate) struct Batch<T> {
-    /// What it has taken and not begun, in order.
+    /// Items that it has taken and not begun, in order.
     items: VecDeque<T>,
     /// The runner's thread, if the mailbox does not know it yet.
     enters: Option<Thread>,
@@ -22,8 +22,8 @@ impl<T> Batch<T> {
         }
     }
 
-    /// Returns that of a thread that has not called [`enter`](Mailbox::enter). The mailbox learns
-    /// of it when it takes the first item, under the same lock.
+    /// Returns the batch of a thread that has not called [`enter`](Mailbox::enter). The mailbox
+    /// learns of the thread when it takes the first item, under the same lock.
     pub(crate) const fn of(thread: Thread) -> Batch<T> {
         Batch {
             items: VecDeque::new(),
@@ -35,18 +35,18 @@ impl<T> Batch<T> {
 /// What a runner does next.
 #[derive(Debug)]
 pub(crate) enum Next<T> {
-    /// It handles this.
+    /// It handles this item.
     Item(T),
-    /// It leaves: the next item starts another one.
+    /// It leaves. The next item starts another runner.
     Idle,
-    /// It leaves: [`Mailbox::release`] starts another one.
+    /// It leaves. [`Mailbox::release`] starts another runner.
     Held,
     /// It ends the actor, and calls [`Mailbox::finish`].
     End(Phase),
 }
 
 impl<T> Mailbox<T> {
-    /// Says which thread the runner is.
+    /// Notes which thread is the runner.
     pub(crate) fn enter(&self, thread: Thread) {
         let killed = {
             let mut shared = self.lock();
@@ -69,9 +69,9 @@ impl<T> Mailbox<T> {
         self.next_by_flags(batch)
     }
 
-    /// Does the same under the lock.
+    /// Begins the next item under the lock.
     fn next_by_flags(&self, batch: &mut Batch<T>) -> Next<T> {
-        // Who interrupts sets a flag before, so that no item is begun meanwhile.
+        // A thread that interrupts sets a flag before, so no item is begun meanwhile.
         let mut shared = self.lock_settled();
         if batch.enters.is_some() {
             shared.runner = batch.enters.take();
@@ -109,7 +109,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Counts an item as begun, and lets those in who wait for room.
+    /// Counts an item as begun, and lets senders in for which there is room.
     fn begin_item(&self, shared: &mut Shared<T>, item: T) -> Next<T> {
         if let Some(begun) = self.word.begin() {
             self.admit(shared, begun);
@@ -117,7 +117,7 @@ impl<T> Mailbox<T> {
         Next::Item(item)
     }
 
-    /// Takes all items. Where the oldest may have to be dropped, takes one.
+    /// Takes all items. Takes only one if overflow may have to drop the oldest.
     fn take(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
         if self.overflow == Overflow::DropOld {
             batch.items.extend(shared.queue.pop_front());
@@ -126,14 +126,14 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Puts back what has not been begun.
+    /// Puts items back that were not begun.
     fn give_back(&self, shared: &mut Shared<T>, batch: &mut Batch<T>) {
         for item in batch.items.drain(..).rev() {
             shared.queue.push_front(item);
         }
     }
 
-    /// Ends the runner's work for now, after a failure: the items wait for [`Mailbox::release`].
+    /// Holds the mailbox after a failure: the items wait for [`Mailbox::release`].
     pub(crate) fn pause(&self, batch: &mut Batch<T>) -> Next<T> {
         let mut shared = self.lock_settled();
         if shared.phase > Phase::Closing {
@@ -145,8 +145,7 @@ impl<T> Mailbox<T> {
         Next::Held
     }
 
-    /// Lets time pass until `limit`, unless the runner has to hear of something before: the end, or
-    /// that it is to be held.
+    /// Rests until `limit`, or until the mailbox is to end or to be held.
     pub(crate) fn rest(&self, batch: &Batch<T>, limit: Limit) {
         loop {
             {
@@ -161,13 +160,13 @@ impl<T> Mailbox<T> {
                 shared.work = Work::Resting;
             }
             if limit.park() == Err(Late::Interrupted) {
-                // There is no message that it could be for.
+                // No message is being handled that the interrupt could be for.
                 thread::take_interrupt();
             }
         }
     }
 
-    /// Clears an interrupt that was meant for the item that is over, unless the actor is to end.
+    /// Clears an interrupt that was meant for the item before, unless the actor was killed.
     pub(crate) fn clear_interrupt(&self) {
         if thread::is_interrupted() {
             let shared = self.lock();
@@ -177,7 +176,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Ends the mailbox, and returns what was never begun. Nobody interrupts the runner any more.
+    /// Ends the mailbox, and returns the items that were never begun. No thread interrupts the
+    /// runner after this.
     pub(crate) fn finish(&self, batch: Batch<T>) -> impl Iterator<Item = T> + use<T> {
         let mut shared = self.lock_settled();
         shared.phase = Phase::Ended;
@@ -200,8 +200,8 @@ mod tests {
     use crate::identity::Identity;
     use std::sync::mpsc;
 
-    /// Has a runner at work on another thread go through `leave`, while an interrupt of it is under
-    /// way. Returns whether the runner is interrupted after that.
+    /// Calls `leave` on a runner's thread while an interrupt of it is under way. Returns true if an
+    /// interrupt reaches the runner after that.
     fn is_interrupted_after(
         leave: impl FnOnce(&Mailbox<u32>, &mut Batch<u32>) + Send,
         phase: Phase,
@@ -217,7 +217,7 @@ mod tests {
                 enters.send(()).unwrap();
                 told.recv().unwrap();
                 leave(mailbox, &mut Batch::new());
-                // The interrupter has given the lock back by now, and is about to do it.
+                // The interrupting thread has released the lock, and is about to interrupt.
                 let left = mailbox.lock().interrupts;
                 thread::is_interrupted() || left > 0
             });
@@ -231,7 +231,7 @@ mod tests {
                 shared.begin_interrupt()
             };
             tell.send(()).unwrap();
-            // So that the runner comes to it before the interrupt, if it does not wait for that.
+            // Lets the runner overtake the interrupt, if it does not wait for it.
             (0..100).for_each(|_| std::thread::yield_now());
             mailbox.interrupt(interrupted);
             runner.join().unwrap()
@@ -270,7 +270,7 @@ mod tests {
             }
             assert!(matches!(mailbox.next(&mut batch), Next::Idle));
             assert!(mailbox.lock().queue.capacity() <= 1);
-            batch = Batch::new(); // that of another runner
+            batch = Batch::new(); // a batch of another runner
         }
     }
 }

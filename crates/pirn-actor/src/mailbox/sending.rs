@@ -1,4 +1,4 @@
-//! The senders' side of the mailbox: items that find room, wait for it, or do not get in.
+//! The senders' side of the mailbox: an item finds room, waits for it, or is refused.
 
 use super::word::{ROOM, URGENT};
 use super::{Admission, Line, Mailbox, Patience, Phase, Shared, Then, Work};
@@ -8,14 +8,14 @@ use crate::identity::Identity;
 use crate::time::Limit;
 use std::sync::MutexGuard;
 
-/// An item that was put, and the one that overflow has displaced for it, which the caller drops
-/// outside of the lock; or an item that was refused.
+/// An item was put, with the item that overflow has displaced for it, which the caller drops after
+/// it has released the lock; or the item was refused.
 pub(crate) type Pushed<T> = Result<(Then, Option<T>), (Refusal, T)>;
 
 impl<T> Mailbox<T> {
-    /// Puts an item into the mailbox of the actor `at`. `displace` is called with an item that
-    /// overflow displaces, under the lock, before the runner can see the new one: the asker of that
-    /// item must not be found waiting for what is not there any more.
+    /// Puts an item into the mailbox of the actor `at`. Calls `displace` with an item that overflow
+    /// displaces, under the lock, before the runner can see the new item: the displaced item's
+    /// asker must not have an edge to a request that is no longer there.
     #[inline]
     pub(crate) fn push(
         &self,
@@ -34,7 +34,7 @@ impl<T> Mailbox<T> {
         self.push_anyway(shared, item, patience, at, displace)
     }
 
-    /// Puts an item that is urgent, or for which there is no room.
+    /// Puts an item that is urgent, or that finds no room.
     #[cold]
     fn push_anyway(
         &self,
@@ -68,7 +68,7 @@ impl<T> Mailbox<T> {
                 shared.sent += u64::from(oldest.is_none());
                 Ok((shared.started(), oldest))
             }
-            // It has failed already: it is not ended because it cannot work just now.
+            // The actor has failed already: it does not end because it cannot work now.
             Admission::Stop if shared.work == Work::Held => Err((Refusal::Full, item)),
             Admission::Stop => {
                 let then = self.end_in(&mut shared, Phase::Overflowing);
@@ -78,8 +78,8 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Puts several items with nothing between them, or none. There is room for all of them if
-    /// there is for one.
+    /// Puts several items with none between them, or none of them. There is room for all of them if
+    /// there is room for one.
     pub(crate) fn try_push_all(&self, items: Vec<T>) -> Result<Then, (Refusal, Vec<T>)> {
         let mut shared = self.lock();
         if shared.phase != Phase::Open {
@@ -97,12 +97,12 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Returns true if a sender has to wait: by the count, or because others wait already.
+    /// Returns true if a sender has to wait: because of the count, or because others wait already.
     pub(super) fn is_full(&self, shared: &Shared<T>) -> bool {
         self.room(shared, self.begun()) == 0 || shared.line().is_some_and(|line| !line.is_empty())
     }
 
-    /// Returns the number of items for which there is room, if so many have been begun.
+    /// Returns the number of items for which there is room if `begun` items have been begun.
     pub(super) fn room(&self, shared: &Shared<T>, begun: u64) -> usize {
         let waiting = shared.sent.saturating_sub(begun) as usize;
         self.capacity.saturating_sub(waiting)
@@ -117,7 +117,7 @@ impl<T> Mailbox<T> {
             let ticket = shared.extra().line.enter(item);
             let begun = self.word.ask_for_room();
             self.admit(&mut shared, begun);
-            // The runner may have begun all items since there was no room, and left.
+            // The runner may have begun all items since the check for room, and left.
             let then = match shared.queue.is_empty() {
                 true => Then::Nothing,
                 false => shared.started(),
@@ -125,7 +125,7 @@ impl<T> Mailbox<T> {
             (ticket, then)
         };
         if then == Then::Start {
-            // Nobody waited when the runner left, so it is this one's item that is in the queue.
+            // No sender waited when the runner left, so the item in the queue is this sender's.
             return Ok((then, None));
         }
         let refusal = ticket.wait_for(&To::Actor(at.clone()), limit);
@@ -135,18 +135,19 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Lets senders in for whom there is room: the runner is about to wait, and perhaps for one.
+    /// Lets senders in for which there is room. Called by the runner before it waits, perhaps for
+    /// one of them.
     pub(crate) fn let_in(&self) {
-        // Without the lock: a sender that comes later finds the room by itself, since the runner
-        // begins nothing meanwhile.
+        // Checked without the lock: a sender that comes later finds the room by itself, since the
+        // runner begins no item meanwhile.
         if self.word.flags() & ROOM != 0 {
             let mut shared = self.lock();
             self.admit(&mut shared, self.begun());
         }
     }
 
-    /// Moves the items of as many senders into the queue as there is room for, if this many items
-    /// have been begun. The caller is the runner, or starts one where none runs.
+    /// Moves the items of waiting senders into the queue, as many as there is room for if `begun`
+    /// items have been begun. The caller is the runner, or starts one if there is none.
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == Phase::Open {

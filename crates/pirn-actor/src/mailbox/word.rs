@@ -1,19 +1,19 @@
-//! The word by which senders and runner of a mailbox find each other; model-checked.
+//! The word by which senders and runner of a mailbox find each other. Model-checked.
 //!
 //! ```text
 //!   | items begun, 60 bits | ROOM | URGENT | END | HOLD |
 //!
-//!   sender, no room:  ask_for_room: sets ROOM, learns the count  -> counts again whether there is room
-//!   runner:           try_begin: adds one, unless it has to look at a flag
-//!                     begin: adds one, under the mailbox's lock, and looks
+//!   sender, no room:  ask_for_room: sets ROOM, returns the count  -> checks for room once more
+//!   runner:           try_begin: adds one, unless a flag needs the lock
+//!                     begin: adds one, under the mailbox's lock, and returns whether senders wait
 //! ```
 //!
-//! Flags are set and taken down under the mailbox's lock. Only `try_begin` is called without it.
-//! All changes that may meet are read-modify-writes of this one word, so they are in one order,
-//! whatever their memory ordering: either the runner's addition comes first, and the sender learns
-//! of it, or the flag does, and the runner's exchange fails. All else that they share is under the
-//! lock. So `Relaxed` is enough throughout; in `try_begin` a load and a store in place of the
-//! exchange would not be. In `begin` they are: the runner counts, and has the lock besides.
+//! Flags are set and cleared under the mailbox's lock. Only `try_begin` is called without it. All
+//! changes that may race are read-modify-writes of this one word, so they have one order, whatever
+//! their memory ordering: either the runner's addition comes first, and the sender sees it, or the
+//! flag does, and the runner's exchange fails. The lock guards everything else that the two sides
+//! share. So `Relaxed` is enough throughout. `try_begin` needs its exchange; `begin` needs only a
+//! load and a store, since the runner alone counts, and holds the lock.
 
 use crate::primitives::{AtomicU64, Ordering};
 
@@ -41,7 +41,7 @@ impl Word {
         self.0.load(Ordering::Relaxed) / ONE
     }
 
-    /// Returns the flags. They may have changed, unless the mailbox's lock is held.
+    /// Returns the flags. They may change at once, unless the mailbox's lock is held.
     pub(crate) fn flags(&self) -> u64 {
         self.0.load(Ordering::Relaxed) & FLAGS
     }
@@ -51,19 +51,19 @@ impl Word {
         self.0.fetch_or(flag, Ordering::Relaxed);
     }
 
-    /// Takes a flag down. Called under the mailbox's lock.
+    /// Clears a flag. Called under the mailbox's lock.
     pub(crate) fn clear(&self, flag: u64) {
         self.0.fetch_and(!flag, Ordering::Relaxed);
     }
 
-    /// Says that a sender waits for room. Returns the number of items begun until then. Called
-    /// under the mailbox's lock.
+    /// Notes that a sender waits for room. Returns the number of items begun so far. Called under
+    /// the mailbox's lock.
     pub(crate) fn ask_for_room(&self) -> u64 {
         self.0.fetch_or(ROOM, Ordering::Relaxed) / ONE
     }
 
-    /// Counts an item as begun, unless the runner has to look at a flag first. Senders that wait
-    /// are a reason only at each `stride`th item.
+    /// Counts an item as begun. Returns false if the runner has to look at a flag first. It looks
+    /// at `ROOM` only at each `stride`th item.
     #[inline]
     pub(crate) fn try_begin(&self, stride: u64) -> bool {
         let word = self.0.load(Ordering::Relaxed);
@@ -80,8 +80,8 @@ impl Word {
         may_begin && exchange(begun).is_ok()
     }
 
-    /// Counts an item as begun. Returns the number of items begun with it, if senders wait for
-    /// room. Called under the mailbox's lock.
+    /// Counts an item as begun. If senders wait for room, returns the number of items begun, this
+    /// one included. Called under the mailbox's lock.
     pub(crate) fn begin(&self) -> Option<u64> {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before + ONE, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Making pools.
+//! Builders of pools.
 
 use super::cell::{PoolCell, SharedRecipe};
 use super::reference::PoolRef;
@@ -14,25 +14,26 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// How many workers a pool has.
+/// The limits for the number of workers.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
     pub(super) least: usize,
     pub(super) most: usize,
-    /// The number of waiting messages for which another worker is worth while.
+    /// The pool adds a worker at this number of waiting messages, or more.
     pub(super) grow_at: usize,
-    /// The number of waiting messages for which a worker is one too many.
+    /// A worker is one too many at this number of waiting messages, or fewer.
     pub(super) shrink_at: usize,
 }
 
-/// Is told of messages that were never begun.
+/// Called with the name of each message that was never begun.
 type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Makes a pool: several workers that share what is sent to them. Each is an actor with a state of
-/// its own, which the pool's recipe makes, and like any actor has a thread only while it has work.
+/// Makes a pool: several workers that share the messages sent to the pool. Each worker is an actor
+/// with its own state, made by the pool's recipe, and has a thread only while it has work, like any
+/// actor.
 ///
-/// A message is handled by the worker that is ready first, so messages may overtake each other,
-/// unless they have the same [key](Pool::keyed).
+/// The worker that is ready first handles a message, so messages may overtake each other, unless
+/// they have the same [key](Pool::keyed).
 ///
 /// # Examples
 /// ```
@@ -70,17 +71,17 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of this number of workers, at least one.
+    /// Makes a builder of a pool with this number of workers, at least 1.
     pub fn fixed(workers: usize) -> Pool {
         Pool::scaling(workers..=workers)
     }
 
-    /// A pool whose number of workers changes with the number of messages that wait.
+    /// Makes a builder of a pool whose number of workers follows the number of waiting messages.
     ///
-    /// It starts with the least number, at least one. A worker is added when no worker is free and
-    /// [many](Pool::grow_at) messages wait, and one ends when it looks for its next message and
-    /// finds [few](Pool::shrink_at). Nobody watches the pool: this is looked at whenever a message
-    /// comes, and whenever one is over.
+    /// The pool starts with the least number of workers, at least 1. It adds a worker when none is
+    /// free and [many](Pool::grow_at) messages wait. A worker ends when it looks for its next
+    /// message and finds [few](Pool::shrink_at). No thread watches the pool: it checks this when a
+    /// message comes, and when a message is over.
     ///
     /// # Examples
     /// ```
@@ -121,9 +122,9 @@ impl Pool {
         }
     }
 
-    /// Adds a worker when none is free and this number of messages waits, those of senders that
-    /// wait for room included: 1 by default. While workers are being made it takes as many more for
-    /// each of them.
+    /// Sets the number of waiting messages at which the pool adds a worker when none is free: 1 by
+    /// default. Messages of senders that wait for room count. While workers are being made, each of
+    /// them raises the number by as much again.
     ///
     /// A pool that is full grows whatever this number is.
     pub fn grow_at(mut self, waiting: usize) -> Pool {
@@ -131,23 +132,24 @@ impl Pool {
         self
     }
 
-    /// Ends a worker that finds this number of messages, or fewer, when it looks for its next one:
-    /// 0 by default. A number well below that of [`grow_at`](Pool::grow_at) keeps states from being
-    /// made and dropped all the time.
+    /// Sets the number of waiting messages at which a worker is one too many: 0 by default. The
+    /// worker ends when it looks for its next message and finds this number, or fewer. A number
+    /// well below [`grow_at`](Pool::grow_at) keeps the pool from making and dropping states all the
+    /// time.
     pub fn shrink_at(mut self, waiting: usize) -> Pool {
         self.sizes.shrink_at = waiting;
         self
     }
 
-    /// Has a message of the type `M` take permits while it is handled: `weight` of it, out of
-    /// `permits`. So the messages that are being handled weigh no more than that together.
+    /// Makes a message of the type `M` take permits while it is handled: `weight` of it, out of
+    /// `permits`. So the sum of the weights of the messages being handled never exceeds `permits`.
     ///
-    /// Permits are given in order of arrival: where a message has to wait for them, those behind it
-    /// wait, too, and a heavy one is not overtaken for ever. One that is heavier than all permits
-    /// takes all of them, and is handled alone. Messages of types without a weight take none.
+    /// Permits are given in order of arrival: messages behind one that waits for permits wait, too,
+    /// so others cannot overtake a heavy message for ever. A message heavier than all permits takes
+    /// all of them, and is handled alone. Messages of types without a weight take none.
     ///
-    /// `weight` is called by the sender, before the message is sent. If this is called for several
-    /// types, their messages share the permits, whose number is that of the last call.
+    /// The sender calls `weight` before it sends the message. If this is called for several types,
+    /// their messages share the permits, and the last call sets the number.
     ///
     /// # Examples
     /// ```
@@ -174,14 +176,14 @@ impl Pool {
     }
 
     /// Gives messages of the type `M` a key. Messages with the same key are handled one at a time,
-    /// and in order; those with different keys at the same time. A key with slow or many messages
-    /// holds up no other one: any worker that is free takes the next key that is not at work. So
-    /// what belongs to a key is not to be kept in a worker's state: its next message may come to
-    /// another one.
+    /// in order; messages with different keys at the same time. A key with slow or many messages
+    /// holds up no other key: any free worker takes the next key that no worker handles. So do not
+    /// keep data about a key in a worker's state: the next message of the key may go to another
+    /// worker.
     ///
-    /// `key` is called by the sender, before the message is sent. This may be called for several
-    /// types. Keys are the same if they are equal and of the same type. Messages of types without a
-    /// key are in no order.
+    /// The sender calls `key` before it sends the message. This may be called for several types.
+    /// Keys are the same if they are equal and of the same type. Messages of types without a key
+    /// are in no order.
     ///
     /// # Examples
     /// ```
@@ -216,62 +218,63 @@ impl Pool {
         self
     }
 
-    /// Sets the pool's name, for people. Its workers are called `name/1` and so on.
+    /// Sets the pool's name for errors, dumps and snapshots. Its workers are called `name/1` and so
+    /// on.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Pool {
         self.front = self.front.name(name);
         self
     }
 
-    /// Sets the number of messages that wait at most, at least 1: 1,024 by default.
+    /// Sets the number of messages that may wait, at least 1: 1,024 by default.
     pub fn capacity(mut self, messages: usize) -> Pool {
         self.front = self.front.capacity(messages);
         self
     }
 
-    /// Has any number of messages wait. Senders that are faster than the workers then fill the
-    /// memory.
+    /// Removes the limit of waiting messages. Senders that are faster than the workers then fill
+    /// the memory.
     pub fn unbounded(self) -> Pool {
         self.capacity(usize::MAX)
     }
 
-    /// Sets what the pool does when it is full.
+    /// Sets what happens to messages for a full pool.
     pub fn overflow(mut self, overflow: Overflow) -> Pool {
         self.front = self.front.overflow(overflow);
         self
     }
 
-    /// Has the workers' threads made by this builder: with a stack size, a scheduler, a name.
+    /// Sets the builder of the workers' threads: their stack size, scheduler and name.
     pub fn threads(mut self, threads: thread::Builder) -> Pool {
         self.workers = self.workers.threads(threads);
         self
     }
 
-    /// Has the workers run on platform threads.
+    /// Runs the workers on platform threads.
     pub fn platform_threads(mut self) -> Pool {
         self.workers = self.workers.platform_threads();
         self
     }
 
-    /// Has a worker that fails begin anew, with a state that the recipe makes, as often as this
-    /// says for each worker. The others go on meanwhile. A worker that has failed too often, or for
-    /// which there are no restarts, ends the pool as one that failed.
+    /// Sets how often each worker restarts after a failure. The recipe then makes a new state, and
+    /// the other workers continue meanwhile. A worker that fails more often, or that has no
+    /// restarts, ends the pool as a failed one.
     pub fn restarts(mut self, restarts: Restarts) -> Pool {
         self.workers = self.workers.restarts(restarts);
         self
     }
 
-    /// Has a function told of each message that was sent and never begun, by the name of its type,
-    /// when the pool ends.
+    /// Sets a function that the pool calls when it ends, with the name of the message's type, for
+    /// each message that was sent and never begun.
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Pool {
         self.on_undelivered = Some(Arc::new(f));
         self
     }
 
-    /// Makes the pool. The recipe makes a state on each worker's thread, at once and again after
-    /// each failure if there are [`restarts`](Pool::restarts).
+    /// Makes the pool. The recipe makes a state on each worker's thread: at once, and after each
+    /// failure if there are [`restarts`](Pool::restarts).
     ///
     /// # Errors
-    /// No thread can be had.
+    /// If no thread can be started.
     pub fn spawn<S, F>(&self, recipe: F) -> io::Result<PoolRef<S>>
     where
         S: Send + 'static,
@@ -280,11 +283,11 @@ impl Pool {
         Ok(self.open(Arc::new(move || Ok(recipe()))))
     }
 
-    /// Makes the pool, with a recipe that may fail: that is a failure of the worker.
-    /// [`PoolRef::ready`] waits until it has succeeded.
+    /// Makes the pool with a recipe that may fail. An error is a failure of the worker.
+    /// [`PoolRef::ready`] waits until the recipe has succeeded.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// If no thread can be started.
     ///
     /// # Examples
     /// ```
@@ -305,7 +308,7 @@ impl Pool {
     }
 
     fn open<S: Send + 'static>(&self, recipe: SharedRecipe<S>) -> PoolRef<S> {
-        // What waits in a worker is its work loop, and what it sends to itself.
+        // A worker's mailbox holds its work loops, and messages that it sends to itself.
         let mut workers = self.workers.clone().unbounded();
         let mut front = self.front.clone();
         if let Some(tell) = &self.on_undelivered {

@@ -1,25 +1,25 @@
-//! What the workers of a pool share: what waits, who is there, who is free.
+//! The part that the workers of a pool share: the waiting messages, the workers, the free workers.
 //!
 //! ```text
 //!                    +------------------------- has looked, found nothing --+
 //!                    v                                                      |
-//!   hired -> made  free --called: there is something to begin--> called --> at work
+//!   hire -> making free --called: there is something to begin--> called --> busy
 //!             |                                                             ^  |
 //!             +--------- has its state, and looks for the first time -------+  +--> retired, ended
 //! ```
 //!
-//! Workers look by themselves: the one that is ready first takes what is next, and one whose state
-//! is still being made takes nothing. So the pool calls a free worker only where something can be
-//! begun, and more waits than others have been called for. Whatever may let something be begun
-//! calls one: a message that comes, and each look, so that a worker that takes something calls the
-//! next.
+//! Workers look for messages by themselves: the one that is ready first takes the next message, and
+//! one whose state is still being made takes none. So the pool calls a free worker only if a
+//! message can be begun, and more messages wait than workers are called. Each event that may let a
+//! message begin calls a worker: a message that comes, and each look, so that a worker that takes a
+//! message calls the next worker.
 //!
-//! Nothing here waits for time to pass. A pool grows when a message comes, or a worker looks, and
+//! Nothing here waits for time to pass. The pool grows when a message comes, or a worker looks, and
 //! too many wait. It shrinks when a worker looks and finds few.
 //!
-//! A thread that holds the lock here may take that of a worker's mailbox, but not the reverse; one
-//! that looks for circles has the lock of all edges, and takes this one. What
-//! takes other locks, or time, is done afterwards, without it: see [`Deferred`].
+//! A thread that holds this lock may take the lock of a worker's mailbox, but not the reverse. The
+//! deadlock search holds the locks of all edges, and takes this one. Actions that take other locks,
+//! or time, come after the lock is released: see [`Deferred`].
 
 use super::builder::Sizes;
 use super::ready::{Entry, Ready};
@@ -48,7 +48,7 @@ pub(crate) struct PoolCell<S: Send + 'static> {
     pub(super) options: Options,
     pub(super) rules: Rules,
     sizes: Sizes,
-    /// Makes workers.
+    /// The builder of workers.
     hiring: Builder,
     shared: Mutex<Shared<S>>,
     this: Weak<PoolCell<S>>,
@@ -62,35 +62,35 @@ pub(super) struct Shared<S: Send + 'static> {
     /// Why the pool has failed.
     pub(super) failure: Option<Failure>,
     pub(super) recipe: Option<SharedRecipe<S>>,
-    /// The number of messages that have been begun.
+    /// The number of messages begun.
     begun: u64,
-    /// The number of workers that have been hired.
+    /// The number of workers made so far, or about to be made. Workers are named after it.
     hired: u64,
     /// Workers that have not ended, by the numbers of their actors.
     pub(super) workers: HashMap<u64, Arc<Worker<S>>>,
-    /// Those that have nothing to do. The last one to become so is called first: it is warm.
+    /// Workers without a message. The last one to become free is called first: its caches are warm.
     pub(super) free: Vec<Arc<Worker<S>>>,
-    /// The number of workers that are there or about to be, without those that have retired.
+    /// The number of workers made or about to be made, without those that have ended or retired.
     pub(super) staff: usize,
-    /// The number of workers that have not ended, or are about to be there.
+    /// The number of workers made or about to be made, without those that have ended.
     pub(super) alive: usize,
-    /// The number of those whose state is being made, for the first time or after a failure.
+    /// The number of workers whose state is being made, for the first time or after a failure.
     pub(super) making: usize,
-    /// The number of workers that have been called and have not looked.
+    /// The number of workers that were called and have not looked.
     pub(super) called: usize,
-    /// The number of workers that are at a message.
+    /// The number of workers that handle a message.
     busy: usize,
 }
 
-/// What is to be done when the lock has been given back.
+/// What to do after the lock is released.
 #[must_use]
 pub(super) enum Deferred<S: Send + 'static> {
     Nothing,
-    /// To start the thread of a worker that has been called.
+    /// Start the thread of a worker that was called.
     Start(Arc<Worker<S>>),
-    /// To make a worker, with this number. It is in the counts.
+    /// Make a worker with this number. It is in the counts.
     Hire(u64),
-    /// To tell workers that nothing is left.
+    /// End these workers, since no message is left for them.
     Dismiss(Vec<Arc<Worker<S>>>),
 }
 
@@ -115,10 +115,10 @@ impl<S: Send + 'static> PoolCell<S> {
         })
     }
 
-    /// Hires the first workers.
+    /// Makes the first workers.
     pub(super) fn open(&self) {
         snapshot::enter(self.identity(), self.this.clone());
-        // All are counted before the first one is there, which may fail at once.
+        // Counts all of them before it makes the first one, which may fail at once.
         let first: Vec<_> = {
             let mut shared = self.lock();
             (0..self.sizes.least).map(|_| shared.hire()).collect()
@@ -136,8 +136,8 @@ impl<S: Send + 'static> PoolCell<S> {
         self.this.upgrade().expect("who borrows it is in the count")
     }
 
-    /// Has the message that a worker has handled give back what it holds, and takes the next one.
-    /// A worker that gets none is free, or retires, or ends.
+    /// Gives back the tag of the message that the worker has handled, and takes the next one. A
+    /// worker that gets none is free, or retires, or ends.
     pub(super) fn look(
         &self,
         worker: &Arc<Worker<S>>,
@@ -171,7 +171,7 @@ impl<S: Send + 'static> PoolCell<S> {
         entry
     }
 
-    /// A worker's work loop has been broken off. It gets another one, unless it is ending.
+    /// Gives another work loop to a worker whose loop was broken off, unless the worker is ending.
     pub(super) fn pause(&self, worker: &Arc<Worker<S>>, held: Option<Tag>) {
         let mut shared = self.lock();
         shared.give_back(held);
@@ -185,8 +185,9 @@ impl<S: Send + 'static> PoolCell<S> {
         self.perform(deferred);
     }
 
-    /// Takes workers out that are too many, since few messages wait: free ones, and in the end the
-    /// one that looks. Only those that are ready count: others may take long.
+    /// Retires workers that are too many for the few messages that wait: free ones, and in the end
+    /// the one that looks. Keeps the least number among ready workers, since the others may take
+    /// long.
     fn retire(&self, shared: &mut Shared<S>, looks: &Arc<Worker<S>>) -> Vec<Arc<Worker<S>>> {
         let mut retired = Vec::new();
         if shared.phase != Phase::Open || shared.demand() > self.sizes.shrink_at {
@@ -206,7 +207,7 @@ impl<S: Send + 'static> PoolCell<S> {
         retired
     }
 
-    /// Lets those in who wait for room, as many as there is room for.
+    /// Lets waiting senders in, as many as there is room for.
     pub(super) fn admit(&self, shared: &mut Shared<S>) {
         while shared.phase == Phase::Open && shared.ready.waiting() < self.capacity {
             let Some(entry) = shared.line.admit() else {
@@ -216,8 +217,8 @@ impl<S: Send + 'static> PoolCell<S> {
         }
     }
 
-    /// Finds a worker for what can be begun, if there is something. If the pool is closed and
-    /// nothing is left, finds those that are not needed any more.
+    /// Calls a free worker, or makes one, if a message can be begun. If the pool is closed and no
+    /// message is left, returns the free workers to be dismissed.
     pub(super) fn staff(&self, shared: &mut Shared<S>) -> Deferred<S> {
         if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
             return Deferred::Dismiss(core::mem::take(&mut shared.free));
@@ -230,7 +231,7 @@ impl<S: Send + 'static> PoolCell<S> {
         }
         while let Some(worker) = shared.free.pop() {
             let given = worker.give_work(self.arc());
-            // One that is at a message to itself comes when it is done. Another worker is called.
+            // A worker at a message to itself comes when it is done. Another worker is called.
             if matches!(given, Given::ToIdle | Given::ToRunning) {
                 worker.is_called.set();
                 shared.called += 1;
@@ -241,7 +242,7 @@ impl<S: Send + 'static> PoolCell<S> {
                 Given::ToBusy | Given::Refused => {}
             }
         }
-        // Of those that are on their way, each is expected to take a share.
+        // Each worker whose state is being made is expected to take as many messages.
         let enough = self.sizes.grow_at.min(self.capacity);
         let is_short = shared.demand() >= enough.saturating_mul(shared.making + 1);
         if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
@@ -287,13 +288,13 @@ impl<S: Send + 'static> PoolCell<S> {
         worker.start();
     }
 
-    /// Returns the number of workers, and of those that are at a message.
+    /// Returns the number of workers, and of busy ones.
     pub(super) fn workers(&self) -> (usize, usize) {
         let shared = self.lock();
         (shared.staff, shared.busy)
     }
 
-    /// Returns the number of workers that the pool has at least.
+    /// Returns the least number of workers.
     pub(super) fn least(&self) -> usize {
         self.sizes.least
     }
@@ -319,7 +320,7 @@ impl<S: Send + 'static> Shared<S> {
         }
     }
 
-    /// Counts a worker that is to be made.
+    /// Counts a worker that is about to be made.
     pub(super) fn hire(&mut self) -> Deferred<S> {
         self.hired += 1;
         self.staff += 1;
@@ -328,7 +329,7 @@ impl<S: Send + 'static> Shared<S> {
         Deferred::Hire(self.hired)
     }
 
-    /// A worker has come to look.
+    /// Notes that a worker has come to look.
     fn seen(&mut self, worker: &Worker<S>, ending: &Ending) {
         self.called -= usize::from(worker.is_called.take());
         self.making -= usize::from(worker.is_made.take());
@@ -337,7 +338,7 @@ impl<S: Send + 'static> Shared<S> {
         }
     }
 
-    /// A message is over.
+    /// Gives back the tag of a message that is over.
     fn give_back(&mut self, held: Option<Tag>) {
         if let Some(tag) = held {
             self.busy -= 1;
@@ -345,15 +346,15 @@ impl<S: Send + 'static> Shared<S> {
         }
     }
 
-    /// The number of messages that wait, in the hands of their senders too.
+    /// Returns the number of waiting messages, those of waiting senders included.
     fn demand(&self) -> usize {
         self.ready.waiting() + self.line.len()
     }
 }
 
 impl<S: Send + 'static> AnyOf for PoolCell<S> {
-    /// Not where another worker may be hired, or is about to be there. One that has retired takes
-    /// nothing any more.
+    /// `None` if another worker may be made, or is about to be. Leaves out retired workers, which
+    /// take no more messages.
     fn all(&self) -> Option<Vec<u64>> {
         let shared = self.lock();
         let may_grow = shared.phase == Phase::Open && shared.staff < self.sizes.most;

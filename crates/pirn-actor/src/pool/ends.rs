@@ -1,8 +1,9 @@
 //! How a pool ends: as one actor does, with all of its workers.
 //!
-//! Closed, its workers handle what waits; one that finds nothing left ends. Stopped or killed, its
-//! workers are. A worker that ends by itself, because its handler says so or its restarts are used
-//! up, ends the pool in the same way. The last worker to end, or to retire, ends the pool.
+//! The workers of a closed pool handle the messages that wait, and one that finds none left ends. A
+//! stop or a kill of the pool stops or kills its workers. A worker that ends by itself, because its
+//! handler ends it or its restarts are used up, ends the pool in the same way. The last worker to
+//! end, or to retire, ends the pool.
 
 use super::cell::{PoolCell, Shared};
 use crate::actor::{exit, undelivered};
@@ -13,7 +14,7 @@ use crate::snapshot;
 use std::sync::Arc;
 
 impl<S: Send + 'static> PoolCell<S> {
-    /// Has the pool end in this way, unless it is ending in a stricter one.
+    /// Ends the pool in this phase, unless it ends in a stricter one already.
     pub(super) fn end_with(&self, phase: Phase, failure: Option<Failure>) {
         let mut shared = self.lock();
         if shared.phase >= phase {
@@ -23,7 +24,7 @@ impl<S: Send + 'static> PoolCell<S> {
             shared.failure = failure;
         }
         shared.phase = phase;
-        // Those who wait for room take their messages back.
+        // Senders that wait for room take their messages back.
         shared.line.wake_all();
         if phase == Phase::Closing {
             let deferred = self.staff(&mut shared);
@@ -41,10 +42,10 @@ impl<S: Send + 'static> PoolCell<S> {
         }
     }
 
-    /// A worker has ended. Called on its thread.
+    /// Notes that a worker has ended. Called on its thread.
     pub(super) fn ended(&self, number: u64, how: &Exit) {
-        // One that has retired has ended as it was to. For others, the pool is to end already, or
-        // ends with them.
+        // A retired worker was meant to end. Any other one ends because the pool does, or ends the
+        // pool.
         if !self.lock().leave(number) {
             match how {
                 Exit::Failed(failure) => self.end_with(Phase::Stopping, Some(failure.clone())),
@@ -59,7 +60,7 @@ impl<S: Send + 'static> PoolCell<S> {
             return;
         }
         if shared.phase == Phase::Closing && shared.ready.waiting() > 0 {
-            // The last one has closed itself. Another one handles what is left.
+            // The last worker has closed itself. Another one handles the messages that are left.
             let deferred = shared.hire();
             drop(shared);
             return self.perform(deferred);
@@ -68,7 +69,7 @@ impl<S: Send + 'static> PoolCell<S> {
         self.finish();
     }
 
-    /// The last worker has ended.
+    /// Publishes the end of the pool, after its last worker.
     fn finish(&self) {
         let mut shared = self.lock();
         let failed = shared.failure.take().map(Exit::Failed);
@@ -85,7 +86,7 @@ impl<S: Send + 'static> PoolCell<S> {
 }
 
 impl<S: Send + 'static> Shared<S> {
-    /// Takes a worker out that has ended. Returns true if it had retired.
+    /// Takes out a worker that has ended. Returns true if it had retired.
     fn leave(&mut self, number: u64) -> bool {
         let worker = self.workers.remove(&number);
         let worker = worker.expect("it is there until it has ended");

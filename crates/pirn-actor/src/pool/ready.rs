@@ -1,36 +1,36 @@
-//! What waits in a pool, and which of it can be begun next.
+//! The messages that wait in a pool, and which of them can be begun next.
 //!
 //! ```text
-//!   order:  | item | key 7 | item | key 9 | ...        what comes next, first come, first served
-//!   keys:   7 -> item, item, item    (a turn is in the order)
-//!           9 -> item                (a turn is in the order)
+//!   order:  | item | key 7 | item | key 9 | ...        first come, first served
+//!   keys:   7 -> item, item, item    (it has a turn in the order)
+//!           9 -> item                (it has a turn in the order)
 //!           4 -> item, item          (one of its items is being handled: no turn)
 //! ```
 //!
-//! An item without a key stands in the order itself. One with a key stands behind those of its key,
-//! and the key has a *turn* in the order, unless an item of it is being handled: when that is over,
-//! the key gets its next turn, as the last one. So any worker takes any key, items of one key
-//! are in order, and a key with many items, or slow ones, holds up itself only.
+//! An item without a key is in the order itself. An item with a key is behind the others of its
+//! key, and the key has a *turn* in the order, unless an item of it is being handled: when that
+//! item is over, the key gets its next turn, at the end. So any worker takes any key, the items of
+//! one key are in order, and a key with many or slow items holds up no other key.
 //!
-//! Permits are given in this order: where the next item is too heavy for those that are left, it
+//! Permits are given in this order: if the next item is too heavy for the permits that are left, it
 //! waits, and nothing overtakes it. So heavy items do not wait for ever.
 //!
-//! Urgent items come first, in the order and in their key. A key that has an urgent item gets a
-//! turn among the urgent ones, so it may have two. A turn that finds nothing to do is passed over.
+//! Urgent items come first, in the order and in their key. A key with an urgent item gets a turn
+//! among the urgent ones, so it may have two turns. A turn that finds no item is skipped.
 //!
-//! Rejected: keys hashed to fixed workers. A slow key then holds up all others of its worker, while
-//! the rest have nothing to do; and a pool could not grow without reordering messages.
+//! Rejected: keys hashed to fixed workers. A slow key then holds up all other keys of its worker
+//! while other workers are free, and the pool could not grow without reordering messages.
 
 use super::rules::Tag;
 use std::collections::{HashMap, VecDeque};
 
-/// Something that waits.
+/// An item that waits, and its tag.
 pub(super) struct Entry<T> {
     pub(super) item: T,
     pub(super) tag: Tag,
 }
 
-/// What is first, what is to come before that.
+/// Urgent entries, and the others, which come after them.
 struct Lanes<T> {
     urgent: VecDeque<T>,
     usual: VecDeque<T>,
@@ -67,14 +67,14 @@ impl<T> Lanes<T> {
 /// A place in the order.
 enum Place<T> {
     Item(Numbered<T>),
-    /// A turn of a key.
+    /// The turn of a key.
     Turn(u64),
 }
 
-/// An entry, with a number that tells which is older.
+/// An entry with a number: the lower of two is older.
 struct Numbered<T>(u64, Entry<T>);
 
-/// What waits of one key. It exists while there is something, or one of its items is being handled.
+/// The waiting items of one key. It exists while there are any, or while one is being handled.
 struct Queue<T> {
     lanes: Lanes<Numbered<T>>,
     is_busy: bool,
@@ -84,7 +84,7 @@ struct Queue<T> {
 pub(super) struct Ready<T> {
     order: Lanes<Place<T>>,
     keys: HashMap<u64, Queue<T>>,
-    /// Those that nobody has.
+    /// The permits that are free.
     permits: usize,
     waiting: usize,
     /// The number of items so far.
@@ -132,7 +132,7 @@ impl<T> Ready<T> {
             .is_some_and(|weight| weight <= self.permits)
     }
 
-    /// Returns the weight of the item that comes next.
+    /// Returns the weight of the next item.
     fn next_weight(&mut self) -> Option<usize> {
         loop {
             match self.order.first()? {
@@ -144,13 +144,13 @@ impl<T> Ready<T> {
                     }
                 }
             }
-            // A turn with nothing to do.
+            // A turn without an item.
             self.order.pop();
         }
     }
 
-    /// Takes the next item out that can be begun. When it is over, [`give_back`](Ready::give_back)
-    /// is called with its tag.
+    /// Takes out the next item that can be begun. When it is over, the caller calls
+    /// [`give_back`](Ready::give_back) with its tag.
     pub(super) fn pop(&mut self) -> Option<Entry<T>> {
         if !self.can_begin() {
             return None;
@@ -168,7 +168,7 @@ impl<T> Ready<T> {
         Some(entry)
     }
 
-    /// An item is over: its permits are free, and the next one of its key can be begun.
+    /// Frees the permits of an item that is over. The next item of its key can be begun.
     pub(super) fn give_back(&mut self, tag: Tag) {
         self.permits += tag.weight;
         let Some(key) = tag.key else { return };
@@ -184,8 +184,8 @@ impl<T> Ready<T> {
         }
     }
 
-    /// Takes the oldest item out that is not urgent, whether or not it can be begun. Looks at each
-    /// key: this is for pools that are full, and drop.
+    /// Takes out the oldest item that is not urgent, whether or not it can be begun. Looks at each
+    /// key: this is for full pools that drop.
     pub(super) fn pop_oldest(&mut self) -> Option<T> {
         let number = |place: &Place<T>| match place {
             Place::Item(Numbered(number, _)) => Some(*number),
@@ -212,7 +212,7 @@ impl<T> Ready<T> {
         Some(entry.item)
     }
 
-    /// Takes the oldest usual item of a key out. Its turn stays, and may find nothing to do.
+    /// Takes out the oldest item of a key that is not urgent. Its turn stays, and may find no item.
     fn drop_of_key(&mut self, key: u64) -> Option<Numbered<T>> {
         let queue = self.keys.get_mut(&key)?;
         let entry = queue.lanes.usual.pop_front();
@@ -222,7 +222,7 @@ impl<T> Ready<T> {
         entry
     }
 
-    /// Takes everything out, in no order.
+    /// Takes out all items, in no order.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.waiting = 0;
         let order = core::mem::replace(&mut self.order, Lanes::new());

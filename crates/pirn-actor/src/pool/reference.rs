@@ -13,11 +13,11 @@ use core::ops::Deref;
 use core::time::Duration;
 use std::sync::Arc;
 
-/// A reference to a [`Pool`](crate::pool::Pool) of workers with the state `S`, for all messages
-/// that `S` handles.
+/// A reference to a [`Pool`](crate::pool::Pool) of workers with the state `S`. It sends all
+/// messages that `S` handles.
 ///
-/// References are cheap to clone, and may be used from any thread. When the last one is dropped
-/// ([`Address`]es count, too), the pool is closed: it handles what waits, and ends.
+/// References are cheap to clone and usable from any thread. When the last one is dropped
+/// ([`Address`]es count, too), the pool is closed: it handles the messages that wait, and ends.
 ///
 /// # Examples
 /// ```
@@ -32,26 +32,26 @@ use std::sync::Arc;
 /// ```
 pub struct PoolRef<S: Send + 'static>(Arc<PoolCell<S>>);
 
-/// How many workers a pool has.
+/// The numbers of a pool's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Workers {
-    /// The number of workers, those whose state is being made included.
+    /// The number of workers, including those whose state is being made.
     pub count: usize,
-    /// The number of workers that are at a message.
+    /// The number of workers that handle a message.
     pub busy: usize,
 }
 
 sends!(PoolRef, PoolCell);
 
 impl<S: Send + 'static> PoolRef<S> {
-    /// Returns the number of workers. It may have changed already.
+    /// Returns the numbers of workers. They may change at once.
     pub fn workers(&self) -> Workers {
         let (count, busy) = self.0.workers();
         Workers { count, busy }
     }
 
-    /// Waits until as many workers have their states as the pool has at least.
+    /// Waits until the least number of workers have their states.
     ///
     /// # Errors
     /// The pool has ended before, for instance because the recipe failed.

@@ -1,24 +1,24 @@
-//! What a pool asks of a message before it takes it: how heavy it is, and which key it has.
+//! The rules of a pool: the weight and the key of a message.
 //!
-//! Both are asked on the sender's thread, before any lock is taken, since they are the program's
-//! code. What is kept of a key is its hash. Two keys with the same hash count as one: their
-//! messages are in order too, and only not handled at the same time.
+//! The sender's thread computes both before it takes a lock, since they are the program's code. The
+//! pool keeps the hash of a key. Two keys with the same hash count as one: their messages are in
+//! order, and are not handled at the same time.
 
 use core::any::{Any, TypeId};
 use core::hash::{BuildHasher, Hash};
 use std::hash::RandomState;
 use std::sync::Arc;
 
-/// What decides when a message can be begun.
+/// The data that decides when a message can be begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// The number of permits that it takes while it is handled.
+    /// The number of permits that the message takes while it is handled.
     pub(super) weight: usize,
     /// Messages of the same key are handled one after the other.
     pub(super) key: Option<u64>,
 }
 
-/// Answers for the type of message that it is made for.
+/// Called with a message. Returns a value if the message has the rule's type.
 type Rule<T> = Arc<dyn Fn(&dyn Any) -> Option<T> + Send + Sync>;
 
 /// The rules of a pool.
@@ -27,7 +27,7 @@ pub(super) struct Rules {
     permits: usize,
     weights: Vec<Rule<usize>>,
     keys: Vec<Rule<u64>>,
-    /// Of this pool only: nobody who sends keys can know which of them collide.
+    /// Made per pool: a program that sends keys cannot know which of them collide.
     hasher: RandomState,
 }
 
@@ -56,8 +56,8 @@ impl Rules {
         self.permits
     }
 
-    /// Returns the tag of a message. One that is heavier than all permits weighs as much as these:
-    /// it is handled alone.
+    /// Returns the tag of a message. The weight is at most the number of permits: a heavier message
+    /// is handled alone.
     pub(super) fn tag<M: 'static>(&self, message: &M) -> Tag {
         let weight = self.weights.iter().find_map(|weight| weight(message));
         Tag {

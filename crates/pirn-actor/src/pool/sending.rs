@@ -11,11 +11,12 @@ use crate::life::Actor;
 use crate::mailbox::{Admission, Patience, Phase};
 use crate::time::Limit;
 
-/// What a sender gets back.
+/// The result of a push: why the item was refused, and the item.
 type Outcome<T> = Result<(), (Refusal, T)>;
 
 impl<S: Send + 'static> PoolCell<S> {
-    /// Puts an item. If the pool is full, waits for room, or does what [`Overflow`] says.
+    /// Puts an item. If the pool is full, [`Overflow`] decides: by default the sender waits for
+    /// room.
     ///
     /// [`Overflow`]: crate::Overflow
     fn push(&self, entry: Entry<Item<S>>, patience: Patience) -> Outcome<Item<S>> {
@@ -77,7 +78,7 @@ impl<S: Send + 'static> Put for PoolCell<S> {
         self.rules.tag(message)
     }
 
-    /// A thread that waits for the pool waits for any of its workers.
+    /// Returns the target of a wait for the pool: any of its workers.
     fn to(&self) -> To {
         To::AnyOf(self.arc())
     }
@@ -87,7 +88,7 @@ impl<S: Send + 'static> Put for PoolCell<S> {
         P: Parcel<S, Context<S>> + 'static,
     {
         let item = Envelope::new(parcel);
-        // SAFETY: what is refused is what was put, which was made of a `P`.
+        // SAFETY: a refused envelope is the one that was put, which was made of a `P`.
         self.push(Entry { item, tag }, patience)
             .map_err(|(refusal, item)| (refusal, unsafe { item.into_parcel() }))
     }

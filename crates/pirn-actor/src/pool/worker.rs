@@ -1,10 +1,10 @@
-//! A worker of a pool: an actor with the pool's state, whose mailbox gets *loops* and not
+//! A worker of a pool: an actor with the pool's state, whose mailbox gets *work loops* instead of
 //! messages.
 //!
 //! A work loop takes message after message from the pool until there is none. Then the worker is
-//! free, and its thread goes; the pool calls it with another work loop. A work loop that a panic
-//! ends, or that gives way to messages that the worker has sent to itself, is followed by another
-//! one: behind those, and when the recipe has made a new state.
+//! free, and its thread ends; the pool calls it with another work loop. A loop that a panic breaks
+//! off, or that gives way to messages that the worker has sent to itself, is followed by another
+//! one: behind those messages, and after the recipe has made a new state.
 
 use super::cell::PoolCell;
 use super::ready::Entry;
@@ -20,50 +20,50 @@ use std::sync::Arc;
 
 pub(super) struct Worker<S: Send + 'static> {
     actor: Ref<S>,
-    /// It has not looked yet.
+    /// The worker has not looked yet.
     pub(super) is_new: Mark,
-    /// Its state is being made, for the first time or after a failure.
+    /// The worker's state is being made, for the first time or after a failure.
     pub(super) is_made: Mark,
-    /// It has a work loop, has nothing else to do, and has not come to look.
+    /// The worker has a work loop, has nothing else to do, and has not looked yet.
     pub(super) is_called: Mark,
-    /// It is one too many, and is ending.
+    /// The worker is one too many, and is ending.
     pub(super) is_retired: Mark,
-    /// The number of loops that it was given. Counted under the pool's lock.
+    /// The number of work loops given to the worker. Counted under the pool's lock.
     loops: AtomicU64,
-    /// The number of the pool's messages that it has begun.
+    /// The number of the pool's messages that the worker has begun.
     begun: AtomicU64,
 }
 
-/// What a worker does with a work loop that it is given.
+/// How a worker takes a work loop that the pool gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
-    /// It begins the work loop as soon as its thread is started.
+    /// Its thread is to be started, and then begins the loop.
     ToIdle,
-    /// It was about to leave its thread, and begins the work loop at once.
+    /// It was about to leave its thread, and begins the loop at once.
     ToRunning,
-    /// It may be at a message to itself, and begins the work loop afterwards.
+    /// It may be at a message to itself, and begins the loop afterwards.
     ToBusy,
     /// It is ending.
     Refused,
 }
 
-/// Something that holds, or not. Looked at and changed under the pool's lock only.
+/// A flag. Read and changed under the pool's lock only.
 pub(super) struct Mark(AtomicBool);
 
 impl Mark {
     pub(super) fn set(&self) {
-        // Relaxed: under a lock.
+        // Relaxed: the pool's lock is held.
         self.0.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_set(&self) -> bool {
-        // Relaxed: under a lock.
+        // Relaxed: the pool's lock is held.
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes the mark away. Returns whether it was there.
+    /// Clears the flag. Returns true if it was set.
     pub(super) fn take(&self) -> bool {
-        // Relaxed: under a lock.
+        // Relaxed: the pool's lock is held.
         self.0.swap(false, Ordering::Relaxed)
     }
 }
@@ -85,7 +85,7 @@ impl<S: Send + 'static> Worker<S> {
         &self.actor
     }
 
-    /// Has the worker look for messages. Called under the pool's lock.
+    /// Gives the worker a work loop. Called under the pool's lock.
     pub(super) fn give_work(self: &Arc<Self>, pool: Arc<PoolCell<S>>) -> Given {
         let worker = Arc::clone(self);
         let work = Envelope::new(WorkLoop { pool, worker });
@@ -97,7 +97,7 @@ impl<S: Send + 'static> Worker<S> {
         }
         let load = mailbox.load();
         let given = self.count(Given::ToRunning);
-        // Relaxed: under a lock.
+        // Relaxed: the pool's lock is held.
         let loops = self.loops.load(Ordering::Relaxed);
         match load.begun + load.waiting as u64 > loops {
             true => Given::ToBusy,
@@ -106,14 +106,14 @@ impl<S: Send + 'static> Worker<S> {
     }
 
     fn count(&self, given: Given) -> Given {
-        // Relaxed: under a lock.
+        // Relaxed: the pool's lock is held.
         self.loops.fetch_add(1, Ordering::Relaxed);
         given
     }
 
     /// Counts a message of the pool as begun.
     pub(super) fn begins(&self) {
-        // Relaxed: for people.
+        // Relaxed: a number for snapshots.
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -123,7 +123,7 @@ impl<S: Send + 'static> Worker<S> {
     }
 }
 
-/// As its actor, but for what it has to do: that is the pool's.
+/// The worker's actor, with the pool's messages for its load.
 impl<S: Send + 'static> Actor for Worker<S> {
     fn life(&self) -> &Life {
         self.actor.life()
@@ -143,7 +143,7 @@ impl<S: Send + 'static> Actor for Worker<S> {
 
     fn load(&self) -> Load {
         Load {
-            // Relaxed: for people.
+            // Relaxed: a number for snapshots.
             begun: self.begun.load(Ordering::Relaxed),
             waiting: 0,
             senders: 0,
@@ -151,7 +151,7 @@ impl<S: Send + 'static> Actor for Worker<S> {
     }
 }
 
-/// The worker's task: the pool's messages.
+/// A worker's task: it handles messages of the pool.
 pub(super) struct WorkLoop<S: Send + 'static> {
     pool: Arc<PoolCell<S>>,
     worker: Arc<Worker<S>>,
@@ -176,12 +176,12 @@ impl<S: Send + 'static> Parcel<S, Context<S>> for WorkLoop<S> {
     }
 }
 
-/// A work loop that has been begun.
+/// A work loop that has begun.
 struct Running<S: Send + 'static> {
     work: WorkLoop<S>,
-    /// What the message that is being handled holds.
+    /// The tag of the message that is being handled.
     held: Option<Tag>,
-    /// There was nothing left to do.
+    /// No message was left.
     is_over: bool,
 }
 
@@ -196,7 +196,7 @@ impl<S: Send + 'static> Running<S> {
         Some(item)
     }
 
-    /// Returns true if the worker has something else to do before the next message.
+    /// Returns true if the worker has something else to do before its next message.
     fn gives_way(&self) -> bool {
         let WorkLoop { pool, worker } = &self.work;
         let mailbox = &worker.actor.cell().mailbox;
@@ -205,7 +205,7 @@ impl<S: Send + 'static> Running<S> {
             return false;
         }
         let phase = mailbox.phase();
-        // The handler has ended the worker, which is to end the pool.
+        // The handler has ended the worker, which ends the pool.
         pool.end(phase);
         phase != Phase::Closing
     }

@@ -1,4 +1,4 @@
-//! Receiving.
+//! The inbox: the receiving side of a process.
 
 use super::ProcessCell;
 use crate::error::Exit;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// The process was closed, or all references to it are gone, and nothing is left.
+    /// The process was closed, or all references to it are gone, and no message is left.
     Closed,
     /// The process was stopped.
     Stopped,
-    /// The process was killed, its thread interrupted, or its supervisor restarts it.
+    /// The process was killed, its thread was interrupted, or its supervisor restarts it.
     Interrupted,
-    /// The time is up.
+    /// The time limit passed.
     TimedOut,
 }
 
@@ -41,16 +41,16 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// The mailbox of a process, for the process.
+/// The mailbox of a process, as its function sees it.
 pub struct Inbox<M> {
     pub(super) cell: Arc<ProcessCell<M>>,
     pub(super) batch: Batch<M>,
-    /// What was received and not taken, in order. `None` is the place of a message that is being
-    /// looked at.
+    /// Messages that were received and not taken, in order. `None` is the place of the message that
+    /// a search is looking at.
     pub(super) aside: VecDeque<Option<M>>,
-    /// Its supervisor waits for it to pause.
+    /// The supervisor waits for the process to pause.
     pub(super) is_told_to_pause: bool,
-    /// A receive has said that the process is to end.
+    /// A receive has told the function that the process is to end.
     told: Option<RecvError>,
 }
 
@@ -65,7 +65,7 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Waits for a message: the oldest that is there.
+    /// Waits for a message, and returns the oldest one.
     ///
     /// # Errors
     /// See [`RecvError`].
@@ -81,7 +81,7 @@ impl<M> Inbox<M> {
         self.recv_within(Limit::after(timeout))
     }
 
-    /// Returns a message if one is there.
+    /// Returns the oldest message, without waiting for one.
     ///
     /// # Errors
     /// See [`RecvError`]; [`TimedOut`](RecvError::TimedOut) if there is none.
@@ -97,10 +97,11 @@ impl<M> Inbox<M> {
         self.next(limit)
     }
 
-    /// Returns the first message that `wanted` accepts, of those that were put aside and then of
-    /// those that come. The others stay, in order. `wanted` returns what it does not want.
+    /// Returns the first message that `wanted` accepts: first among those put aside, then among
+    /// those that come. The others stay, in order. `wanted` returns a message that it does not
+    /// accept.
     ///
-    /// [`receive!`](crate::receive) is this with patterns.
+    /// [`receive!`](crate::receive) does this with patterns.
     ///
     /// # Errors
     /// See [`RecvError`].
@@ -130,7 +131,7 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Returns the message at which the search is. Its place stays.
+    /// Returns the message at the search's position. Its place stays.
     #[doc(hidden)]
     pub fn look(&mut self, search: &mut Search) -> Result<M, RecvError> {
         self.check_end()?;
@@ -144,20 +145,20 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// Puts a message back that is not wanted.
+    /// Puts back a message that was not accepted.
     #[doc(hidden)]
     pub fn keep(&mut self, search: &mut Search, message: M) {
         self.aside[search.at] = Some(message);
         search.at += 1;
     }
 
-    /// Ends a search with the message at which it is.
+    /// Ends a search, and takes the message at its position.
     #[doc(hidden)]
     pub fn take(&mut self, search: Search) {
         self.aside.remove(search.at);
     }
 
-    /// Waits for a message that nobody has seen.
+    /// Waits for a message that no search has looked at.
     fn next(&mut self, limit: Limit) -> Result<M, RecvError> {
         let limit = limit.min(current_limit());
         loop {
@@ -185,7 +186,7 @@ impl<M> Inbox<M> {
         }
     }
 
-    /// A stop is heard before messages that were put aside.
+    /// Reports the end of the process before any message that was put aside.
     fn check_end(&mut self) -> Result<(), RecvError> {
         match self.cell.mailbox.phase() {
             Phase::Killing => Err(self.tell(RecvError::Interrupted)),
@@ -202,7 +203,7 @@ impl<M> Inbox<M> {
         error
     }
 
-    /// Ends the mailbox, and returns what was never received.
+    /// Ends the mailbox, and returns the messages that were never received.
     pub(super) fn finish(self) -> impl Iterator<Item = M> {
         let left = self.cell.mailbox.finish(self.batch);
         self.aside.into_iter().flatten().chain(left)
@@ -210,12 +211,12 @@ impl<M> Inbox<M> {
 }
 
 impl<M: Send + 'static> Inbox<M> {
-    /// Has the end of an actor, a process or a tree come as a message, which `make` makes: at once
-    /// if it has ended already.
+    /// Sends this process a message, made by `make`, when an actor, a process or a tree ends: at
+    /// once if it has ended already.
     ///
-    /// The message comes before all others in the mailbox, and there is always room for it. It does
-    /// not keep the process open, and is not sent to one that is closing. `make` is called on the
-    /// thread of what ends.
+    /// The message comes before all others in the mailbox, and there is always room for it. The
+    /// watch does not keep the process open, and a closing process gets no such message. `make`
+    /// runs on the thread of the actor that ends.
     ///
     /// # Examples
     /// ```
@@ -251,7 +252,7 @@ impl<M> fmt::Debug for Inbox<M> {
     }
 }
 
-/// Where a search through a mailbox is.
+/// The position of a search through a mailbox.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Search {

@@ -1,5 +1,5 @@
-//! A process: an actor with a thread for its whole life, which receives its messages where it wants
-//! to, and in the order that it wants.
+//! A process: an actor with a thread for its whole life. Its function decides when it receives
+//! which message.
 
 mod inbox;
 mod pause;
@@ -27,10 +27,11 @@ use pirn::thread::{self, Panic, Thread};
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Makes a process: an actor that is a function with an [`Inbox`], and a thread of its own.
+/// Makes a process: an actor that is a function with an [`Inbox`] and a thread of its own.
 ///
 /// # Panics
-/// If no thread can be had. [`Builder::process`](crate::Builder::process) returns that as an error.
+/// If no thread can be started. [`Builder::process`](crate::Builder::process) returns that as an
+/// error.
 ///
 /// # Examples
 /// ```
@@ -60,7 +61,7 @@ where
         .expect("a thread for a process")
 }
 
-/// What the process and its references share.
+/// The part that the process and its references share.
 pub(crate) struct ProcessCell<M> {
     life: Life,
     mailbox: Mailbox<M>,
@@ -133,8 +134,8 @@ impl<M: Send + 'static> Actor for ProcessCell<M> {
     }
 }
 
-/// No sender knows when a process has handled a message: where that matters, sending is the end of
-/// it.
+/// A sender cannot know when a process has handled a message, so a message counts as handled once
+/// it is in the mailbox.
 impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
     fn pass(&self, passed: Passed<M, ()>, patience: Patience) -> Result<(), SendError<M>> {
         self.put(passed.message, patience)?;
@@ -154,7 +155,7 @@ impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
     }
 }
 
-/// A process that was started: for sending to it, and for its result.
+/// A reference to a process. It sends messages, and returns the result.
 pub struct Process<M: Send + 'static, T = ()> {
     cell: Arc<ProcessCell<M>>,
     result: Arc<Mutex<Option<T>>>,
@@ -209,7 +210,7 @@ impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
     }
 }
 
-/// The thread of a process.
+/// Runs the function of a process, on its thread.
 fn live<M, T, F>(cell: &Arc<ProcessCell<M>>, options: &Options, result: &Mutex<Option<T>>, f: F)
 where
     M: Send + 'static,
@@ -252,12 +253,12 @@ impl<M: Send + 'static, T> Process<M, T> {
     /// Sends a message if there is room in the mailbox.
     ///
     /// # Errors
-    /// The message comes back.
+    /// The message comes back: the process has ended, or the mailbox is full.
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
         self.cell.put(message, Patience::None)
     }
 
-    /// Sends a message that comes before all others in the mailbox.
+    /// Sends a message that comes before all others in the mailbox. There is always room for it.
     ///
     /// # Errors
     /// The message comes back: the process has ended.
@@ -268,13 +269,13 @@ impl<M: Send + 'static, T> Process<M, T> {
     /// Sends a message that carries a [`ReplyTo`], and waits for the answer.
     ///
     /// # Errors
-    /// See [`AskError`]. A process may hand its `ReplyTo` to others, so a circle of waiting actors
-    /// is found only where it leads through actors with handlers.
+    /// See [`AskError`]. A process may hand its `ReplyTo` to other threads, so a circle of waiting
+    /// actors is found only if it leads through actors with handlers alone.
     pub fn ask<R>(&self, message: impl FnOnce(ReplyTo<R>) -> M) -> Result<R, AskError> {
         self.ask_within(message, current_limit())
     }
 
-    /// Does the same for as long as `timeout`.
+    /// Does what [`ask`](Process::ask) does, for as long as `timeout`.
     ///
     /// # Errors
     /// See [`AskError`].
@@ -298,10 +299,10 @@ impl<M: Send + 'static, T> Process<M, T> {
         }
     }
 
-    /// Sends a message that carries a [`ReplyTo`], and returns the answer that is on its way.
+    /// Sends a message that carries a [`ReplyTo`], and returns a [`Reply`] to wait for.
     ///
     /// # Errors
-    /// The message comes back.
+    /// The message comes back, as from [`send`](Process::send).
     pub fn ask_later<R>(
         &self,
         message: impl FnOnce(ReplyTo<R>) -> M,
@@ -312,8 +313,8 @@ impl<M: Send + 'static, T> Process<M, T> {
     }
 }
 
-/// Closed, a process receives what is in its mailbox, and then [`Closed`](RecvError::Closed).
-/// Stopped, its next receive fails; killed, it is interrupted as well.
+/// A closed process receives the messages in its mailbox, and then [`Closed`](RecvError::Closed).
+/// The next receive of a stopped process fails, and a killed one is also interrupted.
 impl<M: Send + 'static, T> Deref for Process<M, T> {
     type Target = dyn Actor;
     fn deref(&self) -> &Self::Target {

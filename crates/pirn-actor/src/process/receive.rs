@@ -2,12 +2,12 @@
 
 /// Receives the first message that one of the patterns matches, and evaluates its arm.
 ///
-/// Messages that no arm takes stay in the mailbox, in order, for later receives. The messages that
-/// are there are looked at once; then those that come. A last arm `after DURATION => …` is for the
-/// case that none comes in time. When the process is to end, the macro leaves the function by `?`,
-/// with a [`RecvError`](crate::process::RecvError).
+/// Messages that no arm matches stay in the mailbox, in order, for later receives. The macro looks
+/// first at the messages that are there, then at those that come. A last arm `after DURATION => …`
+/// runs if no message matches in time. When the process is to end, the macro leaves the function by
+/// `?`, with a [`RecvError`](crate::process::RecvError).
 ///
-/// An arm may leave an outer loop only by its label.
+/// An arm can leave an outer loop only by the loop's label.
 ///
 /// # Examples
 /// ```
@@ -77,7 +77,7 @@ macro_rules! receive {
                 ::core::result::Result::Ok(message) => match message {
                     $($pattern $(if $guard)? => {
                         $inbox.take(search);
-                        // A label of its own: a `break` without one would leave the search.
+                        // Its own label: a `break` without one would leave the search.
                         break 'receive ('arm: { $body })
                     })*
                     #[allow(unreachable_patterns)]

@@ -1,4 +1,4 @@
-//! Messages for a name that nobody has yet.
+//! Messages for a name that no actor has yet.
 
 use super::named::Faces;
 use crate::actor::Target;
@@ -9,7 +9,7 @@ use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
-/// A message that was kept for a name, and that nobody has got.
+/// A message that was kept for a name, and that no actor has got.
 ///
 /// # Examples
 /// See [`Registry::on_undelivered`](super::Registry::on_undelivered).
@@ -18,8 +18,8 @@ pub struct Undelivered {
     /// The name.
     pub name: Arc<str>,
     /// Why: [`TimedOut`](Refusal::TimedOut), [`WrongType`](Refusal::WrongType) if the actor with
-    /// the name accepts no such messages, or [`Closed`](Refusal::Closed) if that, or the registry,
-    /// has ended.
+    /// the name accepts no messages of this type, or [`Closed`](Refusal::Closed) if the actor, or
+    /// the registry, has ended.
     pub why: Refusal,
     /// The message.
     pub message: Box<dyn Any + Send>,
@@ -34,16 +34,16 @@ impl fmt::Debug for Undelivered {
     }
 }
 
-/// A message that is kept.
+/// A message kept for a name.
 pub(super) struct Kept {
     pub(super) number: u64,
     pub(super) timer: TimerHandle,
     pub(super) message: Box<dyn Early>,
 }
 
-/// A message, whatever its type.
+/// A message of any type.
 pub(super) trait Early: Send {
-    /// Puts it before all others in the mailbox of the actor that has got the name.
+    /// Puts the message before all others in the mailbox of the actor that now has the name.
     fn deliver(self: Box<Self>, to: &Faces) -> Result<(), (Refusal, Box<dyn Any + Send>)>;
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a name.
+//! Errors of names.
 
 use crate::error::Refusal;
 use core::fmt;
@@ -25,9 +25,9 @@ impl Error for Taken {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// Nobody has this name.
+    /// No actor has this name.
     Unknown(Arc<str>),
-    /// The actor with this name is none of this type, and accepts no such messages.
+    /// The actor with this name has another type, and accepts no messages of this type.
     WrongType(Arc<str>),
 }
 

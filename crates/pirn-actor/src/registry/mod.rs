@@ -9,8 +9,9 @@
 //!          \--------------- register -------------+
 //! ```
 //!
-//! All of it is under one lock, under which no code of the program runs: messages are put into
-//! mailboxes, and what is left over is handed out without it.
+//! One lock guards everything. Under it the registry calls no function of the program: it puts
+//! messages into mailboxes, and hands those that no actor has got to the actor that calls
+//! `on_undelivered`.
 
 mod early;
 mod error;
@@ -36,7 +37,7 @@ use table::{Entry, Holder, Shared, State, later_in};
 
 /// A table of actors by name. [`global`] is one for the whole program.
 ///
-/// Clones are the same table. It does not keep actors open.
+/// Clones share one table. The table does not keep actors open.
 ///
 /// # Examples
 /// ```
@@ -84,8 +85,8 @@ impl Registry {
         Registry(Arc::new(Shared(Mutex::new(State::default()))))
     }
 
-    /// Has a function called, by an actor of its own, with each message that was kept for a name,
-    /// and that nobody has got. Without this, such messages are dropped.
+    /// Sets a function that gets each message that was kept for a name and that no actor has got.
+    /// An actor of its own calls it. Without a function, such messages are dropped.
     ///
     /// # Examples
     /// ```
@@ -105,16 +106,17 @@ impl Registry {
     pub fn on_undelivered(&self, f: impl Fn(Undelivered) + Send + 'static) {
         let builder = Builder::new().name("undelivered").unbounded();
         let actor = builder.consumer(move |undelivered| {
-            // A panic of it has been reported by the hook, and is not the end of it.
+            // The panic hook has reported a panic of `f`, which does not end this actor.
             let _ = Panic::catch(|| f(undelivered));
         });
         let before = locked(&self.0.0).undelivered.replace(actor);
         drop(before);
     }
 
-    /// Gives an actor a name: a [`Ref`], an [`Address`], a [`Process`](crate::process::Process), or
-    /// a [`Named`], which is found by several types. The messages that were kept for the name come
-    /// before all others in its mailbox, whatever its capacity.
+    /// Gives an actor a name. The actor is a [`Ref`], an [`Address`], a
+    /// [`Process`](crate::process::Process), or a [`Named`], which is found by several types. The
+    /// messages that were kept for the name come before all others in its mailbox, whatever its
+    /// capacity.
     ///
     /// # Errors
     /// Another actor has the name, and has not ended.
@@ -144,13 +146,14 @@ impl Registry {
         };
         let name_of_entry = Arc::clone(&name);
         state.names.insert(name_of_entry, Entry::Registered(holder));
-        state.hand_out(&name, left);
+        let lost = state.hand_out(&name, left);
         drop(state);
+        drop(lost);
         self.watch(name, number);
         Ok(())
     }
 
-    /// Has the name ended when its actor ends. That may be at once, so not under the lock.
+    /// Frees the name when its actor ends. That may be at once, so not under the lock.
     fn watch(&self, name: Arc<str>, number: u64) {
         let actor = match locked(&self.0.0).holder(&name, number) {
             Some(holder) => holder.actor.actor.upgrade(),
@@ -170,14 +173,14 @@ impl Registry {
         match state.holder(&name, number) {
             Some(holder) => holder.watching = Some(watching),
             None => {
-                // It has been unregistered meanwhile, or has ended.
+                // The name was unregistered meanwhile, or its actor has ended.
                 drop(state);
                 drop(watching);
             }
         }
     }
 
-    /// Takes a name from its actor, and returns true if there was one. The name is free at once.
+    /// Frees a name. Returns true if an actor had it.
     ///
     /// # Examples
     /// ```
@@ -209,16 +212,16 @@ impl Registry {
     /// Returns the actor with this name, if its state is an `S`.
     ///
     /// # Errors
-    /// Nobody has the name, or it is another type of actor.
+    /// No actor has the name, or its state has another type.
     pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
         self.find(name, |actor: &WeakRef<S>| actor.upgrade())
     }
 
-    /// Returns the address of the actor with this name, if it was registered by one for messages
-    /// and answers of these types, or [accepts](Named::accepts) them.
+    /// Returns the address of the actor with this name, if the actor was registered by an address
+    /// for messages and answers of these types, or [accepts](Named::accepts) them.
     ///
     /// # Errors
-    /// Nobody has the name, or it is another type of actor.
+    /// No actor has the name, or the actor was not registered for these types.
     pub fn address<M, R>(&self, name: &str) -> Result<Address<M, R>, LookupError>
     where
         M: Send + 'static,
@@ -227,11 +230,11 @@ impl Registry {
         self.find(name, |actor: &WeakAddress<M, R>| actor.upgrade())
     }
 
-    /// Returns what sends messages of this type to the actor, or process, with this name, and does
-    /// not keep it open.
+    /// Returns a target for messages of this type to the actor, or process, with this name. It does
+    /// not keep the actor open.
     ///
     /// # Errors
-    /// Nobody has the name, or it is another type of actor.
+    /// No actor has the name, or the actor accepts no messages of this type.
     pub fn target<M: Send + 'static>(&self, name: &str) -> Result<Target<M>, LookupError> {
         self.find(name, |target: &Target<M>| Some(target.clone()))
     }
@@ -256,7 +259,7 @@ impl Registry {
     /// Sends a message to the actor with this name, as [`Tell::send`] does.
     ///
     /// # Errors
-    /// The message comes back: nobody has the name ([`Refusal::Unknown`]), its actor accepts no
+    /// The message comes back: no actor has the name ([`Refusal::Unknown`]), its actor accepts no
     /// such messages ([`Refusal::WrongType`]), or as from [`Ref::send`].
     pub fn send<M: Send + 'static>(&self, name: &str, message: M) -> Result<(), SendError<M>> {
         match self.target(name) {
@@ -265,11 +268,11 @@ impl Registry {
         }
     }
 
-    /// Sends a message to the actor with this name. If nobody has the name yet, the message is kept
-    /// until an actor has, for as long as `limit`, if no more than `most` messages are kept for the
-    /// name then.
+    /// Sends a message to the actor with this name. If no actor has the name yet, the registry
+    /// keeps the message until one has, for as long as `limit`. It keeps up to `most` messages for
+    /// the name.
     ///
-    /// What nobody has got goes to [`on_undelivered`](Registry::on_undelivered).
+    /// Messages that no actor has got go to [`on_undelivered`](Registry::on_undelivered).
     ///
     /// # Errors
     /// The message comes back: too many are kept ([`Refusal::Full`]), or as from
@@ -324,7 +327,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Keeps a message. The name is free, or expected.
+    /// Keeps a message for a name that is free or expected.
     fn keep(
         &self,
         state: &mut State,
@@ -351,7 +354,7 @@ impl Registry {
         });
     }
 
-    /// Returns the names of all actors that are registered, in order. For people.
+    /// Returns the names of all registered actors, sorted, for logs and dumps.
     pub fn names(&self) -> Vec<Arc<str>> {
         let state = locked(&self.0.0);
         let is_named = |entry: &Entry| match entry {

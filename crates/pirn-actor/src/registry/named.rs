@@ -1,5 +1,5 @@
-//! What a registry knows of an actor: by which types it is found, and when it ends. It keeps none
-//! open.
+//! A registry's entry of an actor: the types by which it is found. The entry does not keep the
+//! actor open.
 
 use crate::actor::{Address, Handler, Recipient, Ref, Target, WeakAddress, WeakRef};
 use crate::life::Actor;
@@ -8,8 +8,8 @@ use core::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-/// The ways in which an actor is found: a [`WeakRef`], [`WeakAddress`]es, [`Target`]s, each by its
-/// type.
+/// The values by which an actor is found, each by its type: a [`WeakRef`], [`WeakAddress`]es,
+/// [`Target`]s.
 #[derive(Default)]
 pub struct Faces(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -28,7 +28,7 @@ impl Faces {
     }
 }
 
-/// What a registry keeps of an actor.
+/// A registry's entry of an actor.
 pub struct Entrant {
     pub(super) faces: Faces,
     pub(super) actor: Weak<dyn Actor>,
@@ -48,7 +48,7 @@ impl Entrant {
     }
 }
 
-/// What can be registered: a [`Ref`], an [`Address`], a [`Process`], a [`Named`].
+/// An actor that can be registered: a [`Ref`], an [`Address`], a [`Process`], a [`Named`].
 pub trait Nameable: sealed::Sealed {
     #[doc(hidden)]
     fn entrant(self) -> Entrant;
@@ -85,7 +85,7 @@ impl<M: Send + 'static, T> Nameable for &Process<M, T> {
     }
 }
 
-/// An actor that is to be registered, with the types of messages by which it is found, too.
+/// An actor to be registered, with the types of messages by which it is also found.
 ///
 /// # Examples
 /// ```
@@ -117,7 +117,7 @@ pub struct Named<S: Send + 'static> {
 }
 
 impl<S: Send + 'static> Named<S> {
-    /// Begins with what is found by the type of its state.
+    /// Begins with the type of the actor's state.
     pub fn new(actor: &Ref<S>) -> Named<S> {
         Named {
             actor: actor.clone(),
@@ -125,7 +125,7 @@ impl<S: Send + 'static> Named<S> {
         }
     }
 
-    /// Has it found by this type of message, too.
+    /// Makes the actor found by this type of message, too.
     pub fn accepts<M: Send + 'static>(mut self) -> Named<S>
     where
         S: Handler<M, Reply: 'static>,

@@ -18,7 +18,7 @@ pub(super) struct Shared(pub(super) Mutex<State>);
 #[derive(Default)]
 pub(super) struct State {
     pub(super) names: HashMap<Arc<str>, Entry>,
-    /// Counts registrations and messages, which are told apart by it.
+    /// The number of registrations and messages so far. Each has its own number.
     made: u64,
     pub(super) undelivered: Option<Address<Undelivered>>,
 }
@@ -32,11 +32,11 @@ pub(super) enum Entry {
 pub(super) struct Holder {
     pub(super) number: u64,
     pub(super) actor: Entrant,
-    /// The wait for its end, as soon as that has begun.
+    /// The watch of the actor's end, from when it has begun.
     pub(super) watching: Option<Watching>,
 }
 
-/// Calls `f` after a time, if the registry is still there.
+/// Calls `f` after a time, unless the registry is gone.
 pub(super) fn later_in(
     registry: Weak<Shared>,
     limit: Duration,
@@ -51,7 +51,7 @@ pub(super) fn later_in(
 }
 
 impl Shared {
-    /// The time limit of a message is over.
+    /// Called when the time limit of a message passes.
     pub(super) fn expire(&self, name: &str, number: u64) {
         let mut state = locked(&self.0);
         let Some(Entry::Expected(kept)) = state.names.get_mut(name) else {
@@ -65,10 +65,12 @@ impl Shared {
             state.names.remove(name);
         }
         let expired = expired.map(|message| (Refusal::TimedOut, message));
-        state.hand_out(&name.into(), expired);
+        let lost = state.hand_out(&name.into(), expired);
+        drop(state);
+        drop(lost);
     }
 
-    /// The actor of a registration has ended.
+    /// Called when the actor of a registration has ended.
     pub(super) fn ended(&self, name: &Arc<str>, number: u64) {
         let mut state = locked(&self.0);
         if state.holder(name, number).is_none() {
@@ -91,19 +93,24 @@ impl State {
         }
     }
 
-    /// Hands messages to the actor that is told of them.
+    /// Sends messages to the actor that calls the program's `on_undelivered`. Returns those that it
+    /// does not get: the caller drops them without the lock, since their destructors are the
+    /// program's.
+    #[must_use]
     pub(super) fn hand_out(
         &self,
         name: &Arc<str>,
         left: impl IntoIterator<Item = (Refusal, Box<dyn Any + Send>)>,
-    ) {
-        for (why, message) in left {
+    ) -> Vec<Undelivered> {
+        let send = |(why, message)| {
             let name = Arc::clone(name);
             let undelivered = Undelivered { name, why, message };
-            if let Some(actor) = &self.undelivered {
-                let _ = actor.try_send(undelivered);
+            match &self.undelivered {
+                Some(actor) => actor.try_send(undelivered).err()?.into_message().into(),
+                None => Some(undelivered),
             }
-        }
+        };
+        left.into_iter().filter_map(send).collect()
     }
 }
 
@@ -115,7 +122,7 @@ impl Drop for State {
                     kept.timer.cancel();
                     (Refusal::Closed, kept.message.into_any())
                 });
-                self.hand_out(&name, left);
+                drop(self.hand_out(&name, left));
             }
         }
     }

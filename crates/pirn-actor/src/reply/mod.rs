@@ -1,5 +1,5 @@
-//! Answers: the side that gives one, and the side that waits for it. `slot.rs` has the place
-//! between them.
+//! Answers: the side that gives one, and the side that waits for it. `slot.rs` has the slot between
+//! them.
 
 mod slot;
 mod word;
@@ -17,7 +17,7 @@ use slot::{Asker, Giver, Waiter};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the two sides of an answer that this is asked for.
+/// Makes the two sides of an answer that `asked` gives.
 pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
     let (giver, asker) = slot::sides();
     (
@@ -29,7 +29,7 @@ pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
     )
 }
 
-/// Makes the two sides of an answer that anybody may give.
+/// Makes the two sides of an answer that any thread may give.
 pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
     let (giver, asker) = slot::sides();
     (
@@ -41,7 +41,7 @@ pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
     )
 }
 
-/// Makes the two sides of an answer, for what answers without being an actor: another node, a
+/// Makes the two sides of an answer, for code that answers without being an actor: another node, a
 /// library of callbacks.
 ///
 /// # Examples
@@ -54,10 +54,9 @@ pub fn channel<R>() -> (ReplyTo<R>, Reply<R>) {
     pair_without_edge()
 }
 
-/// The right, and the duty, to answer one request.
+/// The right and the duty to answer one request.
 ///
-/// One that is dropped tells the asker that its request is [`Gone`](AskError::Gone). So every ask
-/// ends.
+/// If it is dropped, the asker gets [`Gone`](AskError::Gone). So every ask ends.
 ///
 /// # Examples
 /// ```
@@ -84,7 +83,7 @@ pub fn channel<R>() -> (ReplyTo<R>, Reply<R>) {
 pub struct ReplyTo<R>(Option<Giver<R>>);
 
 impl<R> ReplyTo<R> {
-    /// Gives the answer. It is dropped if nobody waits for it any more.
+    /// Gives the answer, which is dropped if the asker has stopped waiting.
     pub fn send(self, answer: R) {
         self.give(Ok(answer));
     }
@@ -94,26 +93,25 @@ impl<R> ReplyTo<R> {
         self.give(Err(AskError::Failed(Failure::new(why))));
     }
 
-    /// Returns false if nobody waits for the answer any more: the asker has given up.
+    /// Returns false if the asker has stopped waiting for the answer.
     pub fn is_wanted(&self) -> bool {
         self.0.as_ref().is_some_and(|slot| !slot.is_abandoned())
     }
 
-    /// Gives what the asker is to get: an answer, or this error. It is dropped if nobody waits for
-    /// it any more.
+    /// Gives an answer or an error, which is dropped if the asker has stopped waiting.
     pub fn give(mut self, answer: Result<R, AskError>) {
         let mut slot = self.0.take().expect("it is taken once, here or by drop");
         drop(slot.give(answer));
     }
 
-    /// The request will be dropped, and nobody is to be found waiting for it from now on.
+    /// Called before the request is dropped: from now on no search finds the asker waiting for it.
     pub(crate) fn displace(&mut self) {
         if let Some(slot) = &mut self.0 {
             slot.displace();
         }
     }
 
-    /// Drops it without telling anybody: the asker has the request back.
+    /// Drops this without an answer: the asker has the request back.
     pub(crate) fn withdraw(mut self) {
         self.0 = None;
     }
@@ -135,10 +133,10 @@ impl<R> fmt::Debug for ReplyTo<R> {
     }
 }
 
-/// An answer that is on its way.
+/// An answer that the asker can wait for later.
 ///
-/// A request whose reply is dropped before the actor has come to it is not handled: nobody waits
-/// for the result. Use `send` for what shall be done in any case.
+/// The actor does not handle a request whose reply is dropped before it begins the request, since
+/// no asker waits for the result. Use `send` for a message that must be handled.
 ///
 /// # Examples
 /// ```
@@ -154,7 +152,7 @@ impl<R> fmt::Debug for ReplyTo<R> {
 #[must_use = "a request whose reply is dropped may not be handled"]
 pub struct Reply<R> {
     slot: Asker<R>,
-    /// Who gives the answer, if nobody else can.
+    /// The actor that gives the answer, if no other thread can.
     asked: Option<To>,
 }
 
@@ -162,7 +160,7 @@ impl<R> Reply<R> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// See [`AskError`]. An actor whose handler has a deadline waits no longer than that.
+    /// See [`AskError`]. In a handler with a deadline, the wait ends then at the latest.
     pub fn recv(self) -> Result<R, AskError> {
         self.recv_within(current_limit())
     }
@@ -170,7 +168,7 @@ impl<R> Reply<R> {
     /// Waits for the answer, for as long as `timeout`.
     ///
     /// # Errors
-    /// See [`AskError`]. After the time limit the request is abandoned.
+    /// See [`AskError`]. After the timeout the request is abandoned.
     pub fn recv_timeout(self, timeout: Duration) -> Result<R, AskError> {
         self.recv_within(Limit::after(timeout).min(current_limit()))
     }
@@ -183,7 +181,7 @@ impl<R> Reply<R> {
         self.recv_within(Limit::at(deadline).min(current_limit()))
     }
 
-    /// Returns the answer if it is there, or this reply again.
+    /// Returns the answer if it has come, or this reply.
     pub fn try_recv(mut self) -> Result<Result<R, AskError>, Reply<R>> {
         self.slot.take().ok_or(self)
     }
@@ -209,7 +207,7 @@ impl<R> Reply<R> {
         }
     }
 
-    /// Makes what says that the wait is over, if a thread looks at that.
+    /// Makes the mark that ends the wait's edge, if the wait has one.
     fn over(asked: &Option<To>) -> Over {
         asked.as_ref().map_or_else(Over::default, |_| Over::new())
     }
@@ -221,8 +219,8 @@ impl<R> Reply<R> {
     }
 }
 
-/// A request that is gone after its time has not been handled because of that, most likely: actors
-/// skip it when they come to it.
+/// Maps `Gone` after the time limit to `TimedOut`: most likely the actor has skipped the request
+/// because its time was over.
 fn in_time<R>(answer: Result<R, AskError>, limit: Limit) -> Result<R, AskError> {
     match answer {
         Err(AskError::Gone) if limit.is_past() => Err(AskError::TimedOut),
@@ -247,7 +245,7 @@ impl<R> IntoFuture for Reply<R> {
     }
 }
 
-/// A [`Reply`] that async code waits for.
+/// A [`Reply`] awaited by async code.
 #[must_use = "a request whose reply is dropped may not be handled"]
 #[derive(Debug)]
 pub struct ReplyFuture<R>(Reply<R>);

@@ -1,4 +1,4 @@
-//! The word of the place for an answer: which side has what is in it; model-checked.
+//! The word of an answer's slot: it says which side owns the contents. Model-checked.
 //!
 //! ```text
 //!   EMPTY --await_by--> THREAD or TASK --take_back--> EMPTY   by the asker
@@ -8,15 +8,15 @@
 //!   EMPTY, THREAD --displace--> GIVEN                         by the giver
 //! ```
 //!
-//! There is one asker and one giver, each of which does one thing at a time. Either puts something
-//! into the place, and then changes the word, so that the other one has it:
+//! There is one asker and one giver, and each does one thing at a time. Each puts something into
+//! the slot, and then changes the word, which hands it to the other side:
 //!
 //! ```text
-//!   the waiter   the asker's, until `await_by` succeeds; then of the one that ends THREAD or TASK
+//!   the waiter   the asker's, until `await_by` succeeds; then of the side that ends THREAD or TASK
 //!   the answer   the giver's, until `give` or `displace` succeeds; then the asker's
 //! ```
 //!
-//! Whichever side [leaves](Sides::leave) last frees the place.
+//! The side that [leaves](Sides::leave) last frees the slot.
 
 use crate::primitives::{AtomicU32, Ordering, fence};
 
@@ -27,8 +27,8 @@ const ABANDONED: u32 = 3;
 const THREAD: u32 = 4;
 const TASK: u32 = 5;
 
-/// The number of sides that have not left: a count of two, which nobody adds to. An `Arc` would
-/// take four locked instructions in place of one.
+/// The number of sides that have not left: 2 at first, and never more. An `Arc` would take four
+/// locked instructions instead of one.
 pub(crate) struct Sides(AtomicU32);
 
 impl Sides {
@@ -36,12 +36,13 @@ impl Sides {
         Sides(AtomicU32::new(2))
     }
 
-    /// A side leaves. Returns true if it is the last one.
+    /// Notes that a side leaves. Returns true if it is the last one.
     pub(crate) fn leave(&self) -> bool {
-        // Relaxed: if the other side has left, nobody else looks at the count.
+        // Relaxed: if this reads 1, the other side has left, and no thread changes the count.
         let last = self.0.load(Ordering::Relaxed) == 1;
         if last || self.0.fetch_sub(1, Ordering::Release) == 1 {
-            // Pairs with the Release of the other side, whose uses come before the memory is freed.
+            // Acquire: pairs with the Release of the other side in this function: its uses come
+            // before the slot is freed.
             fence(Ordering::Acquire);
             return true;
         }
@@ -56,7 +57,7 @@ pub(crate) enum By {
     Task,
 }
 
-/// What an asker that is done has left in the place.
+/// What a finished asker still owns in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
@@ -71,23 +72,23 @@ impl Word {
         Word(AtomicU32::new(EMPTY))
     }
 
-    /// Says that what the asker has put there waits. Returns false if there is an answer: then that
-    /// is the asker's again.
+    /// Hands the waiter in the slot to the giver. Returns false if an answer has come: then the
+    /// asker still owns the waiter.
     pub(crate) fn await_by(&self, by: By) -> bool {
         let by = match by {
             By::Thread => THREAD,
             By::Task => TASK,
         };
-        // Release: pairs with the giver's exchange, who has the waiter then. Relaxed on failure:
-        // `is_given` comes next.
+        // Release: pairs with the Acquire in `exchange`, after which the giver owns the waiter.
+        // Relaxed on failure: the caller goes on to `is_given`.
         self.0
             .compare_exchange(EMPTY, by, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Returns true if the asker has its waiter again, and may put another one.
+    /// Returns true if the asker owns its waiter again, and may set another one.
     pub(crate) fn take_back(&self) -> bool {
-        // Relaxed: it is the asker's own.
+        // Relaxed: the asker has written the value itself.
         let before = self.0.load(Ordering::Relaxed);
         let exchange = || {
             self.0
@@ -96,26 +97,26 @@ impl Word {
         matches!(before, THREAD | TASK) && exchange().is_ok()
     }
 
-    /// Returns true if there is an answer, which the asker may take.
+    /// Returns true if an answer has come, which the asker may take.
     pub(crate) fn is_given(&self) -> bool {
-        // Acquire: pairs with the giver's exchange.
+        // Acquire: pairs with the Release in `exchange`.
         self.0.load(Ordering::Acquire) == GIVEN
     }
 
-    /// The asker takes the answer, and is done.
+    /// Notes that the asker has taken the answer, and is finished.
     #[allow(dead_code)] // the models do without it
     pub(crate) fn taken(&self) {
-        // Relaxed: the giver looks whether it is open, and touches nothing else.
+        // Relaxed: the giver only checks whether the word is open, and touches nothing else.
         self.0.store(TAKEN, Ordering::Relaxed);
     }
 
-    /// The asker is done. Returns what is there and the asker's.
+    /// Notes that the asker is finished. Returns the contents that it owns.
     pub(crate) fn abandon(&self) -> Left {
-        // Relaxed: only the asker takes.
+        // Relaxed: only the asker writes `TAKEN`.
         if self.0.load(Ordering::Relaxed) == TAKEN {
             return Left::Nothing;
         }
-        // Acquire: as in `is_given`.
+        // Acquire: pairs with the Release in `exchange`, as in `is_given`.
         match self.0.swap(ABANDONED, Ordering::Acquire) {
             THREAD | TASK => Left::Waiter,
             GIVEN => Left::Answer,
@@ -129,26 +130,27 @@ impl Word {
         self.0.load(Ordering::Relaxed) == ABANDONED
     }
 
-    /// Returns true if an answer may be put, and given.
+    /// Returns true if the giver may put and give an answer.
     #[allow(dead_code)] // the models do without it
     pub(crate) fn is_open(&self) -> bool {
-        // Relaxed: it is closed by the giver itself, or for good by an asker that is done.
+        // Relaxed: only the giver itself, or a finished asker, closes it, and it stays closed.
         matches!(self.0.load(Ordering::Relaxed), EMPTY | THREAD | TASK)
     }
 
-    /// Gives the answer that has been put there. Returns whether a thread waits, which is the
-    /// giver's now; or nothing if the asker is done, and then the answer is the giver's again.
+    /// Hands the answer in the slot to the asker. Returns the kind of the waiter, if there is one,
+    /// which the giver then owns. Returns `None` if the asker is finished: then the giver still
+    /// owns the answer.
     pub(crate) fn give(&self) -> Option<Option<By>> {
         self.exchange(true)
     }
 
-    /// Does the same, unless a task waits.
+    /// Does what `give` does, unless a task waits.
     pub(crate) fn displace(&self) -> Option<Option<By>> {
         self.exchange(false)
     }
 
     fn exchange(&self, also_from_task: bool) -> Option<Option<By>> {
-        // Relaxed: the exchange decides.
+        // Relaxed: the exchange below decides.
         let mut before = self.0.load(Ordering::Relaxed);
         loop {
             let by = match before {
@@ -157,7 +159,8 @@ impl Word {
                 TASK if also_from_task => Some(By::Task),
                 _ => return None,
             };
-            // Release: the asker finds the answer. Acquire: pairs with `await_by`.
+            // Release: pairs with the Acquire in `is_given` and `abandon`, for the answer. Acquire:
+            // pairs with the Release in `await_by`, for the waiter.
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             match self.0.compare_exchange(before, GIVEN, success, failure) {
                 Ok(_) => return Some(by),

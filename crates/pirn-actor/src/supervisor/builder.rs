@@ -1,4 +1,4 @@
-//! Making supervisors.
+//! Builders of supervisors.
 
 use super::error::StartError;
 use super::events::TreeEvent;
@@ -18,40 +18,41 @@ use pirn::thread;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-/// A supervisor that is being made: it starts its children in order, begins them anew when they
+/// A builder of a supervisor. The supervisor starts its children in order, restarts them when they
 /// fail, and ends them in reverse order.
 ///
 /// # Failures
 /// A child fails when a handler panics or takes [too long](crate::Builder::message_timeout), or
-/// when its recipe does not make a state. Its mailbox is then held: messages wait, and so do
-/// askers, while the recipe makes another state. References to the child stay good. The request
-/// that made it fail gets [`AskError::Failed`](crate::AskError::Failed), and no other one does.
+/// when its recipe does not make a state. Its mailbox is then held: messages and askers wait while
+/// the recipe makes another state. References to the child stay good. Only the request that made it
+/// fail gets [`AskError::Failed`](crate::AskError::Failed).
 ///
-/// Which children are restarted with it is the strategy: none
+/// The strategy names the children that are restarted with it: none
 /// ([`one_for_one`](Supervisor::one_for_one)), all ([`one_for_all`](Supervisor::one_for_all)), or
-/// those after it ([`rest_for_one`](Supervisor::rest_for_one)). Those are held in reverse order,
-/// each after the message that it is at, which is interrupted; then the states are made in order,
-/// each when the one before is ready.
+/// those after it ([`rest_for_one`](Supervisor::rest_for_one)). The supervisor holds them in
+/// reverse order, each after its current message, which is interrupted. Then the recipes make new
+/// states in order, each when the child before is ready.
 ///
-/// When there are more [restarts](Supervisor::restarts) than are allowed, the supervisor fails
-/// itself: it ends its children in reverse order, and its own end is
-/// [`Exit::Failed`](crate::Exit::Failed). One that is a [child](Supervisor::supervisor) of another
-/// one has its children pause, and that one decides.
+/// After more [restarts](Supervisor::restarts) than are allowed, the supervisor fails itself: it
+/// ends its children in reverse order, and its own exit is [`Exit::Failed`](crate::Exit::Failed). A
+/// supervisor that is a [child](Supervisor::supervisor) of another one pauses its children instead,
+/// and the supervisor above decides.
 ///
 /// # Ends
-/// A child that is ended by other code (closed, stopped, killed, full under
-/// [`Overflow::Stop`](crate::Overflow::Stop)) has a mailbox that is over, and references to it are.
-/// What follows is as in OTP:
+/// If other code ends a child (by a close, a stop, a kill, or a full mailbox under
+/// [`Overflow::Stop`](crate::Overflow::Stop)), its mailbox has ended, and references to it get
+/// `Gone`. The supervisor then does what OTP does:
 ///
 /// | a child is | failed | killed | closed, stopped |
 /// |---|---|---|---|
-/// | permanent, as all are at first | restarted | replaced | replaced |
+/// | permanent (the default) | restarted | replaced | replaced |
 /// | [transient](Supervisor::transient) | restarted | replaced | over |
 /// | [temporary](Supervisor::temporary) | over | over | over |
 ///
-/// A child that is replaced is another actor under the same name, with a state of the same recipe:
-/// [`Tree::get`] finds it. That counts as a restart, and the strategy applies. The supervisor has a
-/// reference of its own to each child, so no child is closed because others have dropped theirs.
+/// To replace a child, the supervisor makes another actor under the same name, with a state made by
+/// the same recipe: [`Tree::get`] finds it. That counts as a restart, and the strategy applies. The
+/// supervisor has a reference of its own to each child, so a child is not closed when all other
+/// references are dropped.
 ///
 /// # Examples
 /// ```
@@ -92,9 +93,9 @@ pub struct Supervisor {
     hook: Option<super::events::Hook>,
     children: Vec<Child>,
     entries: Vec<Entry>,
-    /// A name that two children have.
+    /// A name given to two children.
     twice: Option<Arc<str>>,
-    /// For those who look for siblings.
+    /// For [`Siblings`], which find the table here once it exists.
     table: Awaited,
 }
 
@@ -115,57 +116,59 @@ impl Supervisor {
         }
     }
 
-    /// Returns a supervisor that restarts the child that fails, and no other.
+    /// Returns a builder of a supervisor that restarts the child that fails, and no other.
     pub fn one_for_one() -> Supervisor {
         Supervisor::new(Strategy::OneForOne)
     }
 
-    /// Returns a supervisor that restarts all children when one of them fails.
+    /// Returns a builder of a supervisor that restarts all children when one of them fails.
     pub fn one_for_all() -> Supervisor {
         Supervisor::new(Strategy::OneForAll)
     }
 
-    /// Returns a supervisor that restarts the child that fails, and those that were added after it.
+    /// Returns a builder of a supervisor that restarts the child that fails, and those added after
+    /// it.
     pub fn rest_for_one() -> Supervisor {
         Supervisor::new(Strategy::RestForOne)
     }
 
-    /// Sets the name, for people: `"supervisor"` at first.
+    /// Sets the name for errors, dumps and snapshots: `"supervisor"` by default.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Supervisor {
         self.name = name.into();
         self
     }
 
-    /// Sets how many restarts there may be within a period, of all children together: 3 within 5 s
-    /// at first. With one more, the supervisor fails itself. A recipe that fails counts, too; a
+    /// Sets how many restarts of all children together are allowed within a period: 3 within 5 s by
+    /// default. With one more, the supervisor fails itself. A recipe that fails counts, too. A
     /// child that is restarted because of another one does not.
     pub fn restarts(mut self, most: usize, period: Duration) -> Supervisor {
         (self.most, self.period) = (most, period);
         self
     }
 
-    /// Sets the time between a failure and the restart: the start of the range the first time,
-    /// twice as long with each restart within the period, up to the end of the range. None at
-    /// first.
+    /// Sets the pause between a failure and the restart: the start of the range at first, twice as
+    /// long after each further restart within the period, up to the end of the range. There is no
+    /// pause by default.
     pub fn backoff(mut self, range: Range<Duration>) -> Supervisor {
         self.backoff = range;
         self
     }
 
-    /// Sets the time that a child has to end, or to pause, when it is told to: 5 s at first.
+    /// Sets the time that a child may take to end or to pause: 5 s by default.
     ///
-    /// A child that has not ended then is killed, and after the same time again it is left alone.
-    /// One that does not pause in time, because its handler does not hear the interrupt, is left as
-    /// it is, and the restart goes on with the others: its thread cannot be ended, and no second
-    /// one works on its state. When it has come to the end of its message, it begins anew.
-    /// Meanwhile it is [`Stuck`](crate::supervisor::ChildState::Stuck).
+    /// A child that has not ended by then is killed. If it has not ended after the same time again,
+    /// it is left alone. A child that does not pause in time, because its handler ignores the
+    /// interrupt, is left running, and the supervisor restarts the others: it cannot end the
+    /// child's thread, and no second thread works on the child's state. At the end of its message,
+    /// that child restarts, too. Until then it is [`Stuck`](crate::supervisor::ChildState::Stuck).
     pub fn grace(mut self, time: Duration) -> Supervisor {
         self.grace = time;
         self
     }
 
-    /// Has a function told what happens to the children, for logs and metrics: on the supervisor's
-    /// thread, which meanwhile does nothing else. Supervisors that are children tell it as well.
+    /// Sets a function that is called with each event of the children, for logs and metrics. It
+    /// runs on the supervisor's thread, which does nothing else meanwhile. Supervisors that are
+    /// children call it, too, unless they have one of their own.
     ///
     /// # Examples
     /// ```
@@ -196,7 +199,7 @@ impl Supervisor {
         self
     }
 
-    /// Adds an actor, whose state is made by this recipe, at first and again at each restart.
+    /// Adds an actor. The recipe makes its state, at first and at each restart.
     pub fn child<S: Send + 'static>(
         self,
         name: impl Into<Arc<str>>,
@@ -207,7 +210,7 @@ impl Supervisor {
         self.leaf(name.into(), short_name::<S>(), leaf)
     }
 
-    /// Adds an actor, whose state is made by a recipe that may fail.
+    /// Adds an actor with a recipe that may fail.
     pub fn try_child<S, E, F>(self, name: impl Into<Arc<str>>, mut recipe: F) -> Supervisor
     where
         S: Send + 'static,
@@ -228,10 +231,11 @@ impl Supervisor {
 
     /// Adds a process: its function runs again, from the beginning, at each restart.
     ///
-    /// What is in the mailbox stays there, and what was put aside. The process has failed when it
-    /// panics; when it returns, it has ended. It is ready when it begins. Told to pause, it is
-    /// interrupted, and its receives fail with
-    /// [`RecvError::Interrupted`](crate::process::RecvError::Interrupted) until it returns.
+    /// Messages stay in the mailbox, and those put aside stay there. The process has failed when
+    /// its function panics, and has ended when its function returns. It is ready when its function
+    /// begins. To pause it, the supervisor interrupts it, and its receives fail with
+    /// [`RecvError::Interrupted`](crate::process::RecvError::Interrupted) until the function
+    /// returns.
     ///
     /// # Examples
     /// ```
@@ -263,10 +267,10 @@ impl Supervisor {
         self.leaf(name.into(), "process", Leaf::process(function))
     }
 
-    /// Adds a supervisor with its children. Its name among the children is this one.
+    /// Adds a supervisor with its children, under this name.
     ///
     /// When it fails, its children pause in reverse order, and this supervisor restarts it: all of
-    /// its children then begin anew, in order. References to them stay good.
+    /// its children then restart in order. References to them stay good.
     ///
     /// # Examples
     /// ```
@@ -307,8 +311,8 @@ impl Supervisor {
         self
     }
 
-    /// Has the child that was added last begin anew only after a failure or a kill: once closed or
-    /// stopped, it is over.
+    /// Restarts the child that was added last only after a failure or a kill: when it is closed or
+    /// stopped, it has ended.
     ///
     /// # Panics
     /// If there is no child yet.
@@ -332,8 +336,8 @@ impl Supervisor {
         self.kind(Kind::Transient)
     }
 
-    /// Has the child that was added last never begin anew: not after a failure, and not with
-    /// others. A failure is its end, and no other child is restarted for it.
+    /// Never restarts the child that was added last, neither after a failure nor with others. A
+    /// failure ends it, and restarts no other child.
     ///
     /// # Panics
     /// If there is no child yet.
@@ -341,9 +345,9 @@ impl Supervisor {
         self.kind(Kind::Temporary)
     }
 
-    /// Has this builder make the child that was added last: with another capacity, a time limit for
-    /// its messages. The builder's own [`restarts`](Builder::restarts), if there are any, come
-    /// first: the supervisor hears of the failure after them.
+    /// Makes the child that was added last with this builder: with another capacity, or a time
+    /// limit for its messages. The builder's own [`restarts`](Builder::restarts) come first: the
+    /// supervisor learns of a failure only after them.
     ///
     /// # Panics
     /// If there is no child yet.
@@ -401,10 +405,10 @@ impl Supervisor {
         last.expect("this is about the child before, and there is none")
     }
 
-    /// Returns what finds the children that have been added so far, once the supervisor is started.
+    /// Returns a handle that finds the children added so far, once the supervisor has started.
     ///
-    /// It is for the recipes and functions of the children that are added after them: those begin
-    /// when the ones before are ready. A reference that is found stays good when its child is
+    /// It is for the recipes and functions of the children added after them, which run when the
+    /// children before are ready. A reference that it has found stays good when the child is
     /// restarted.
     ///
     /// # Examples
@@ -437,7 +441,7 @@ impl Supervisor {
     }
 
     /// Adds an actor that calls a closure for each message. The recipe makes the closure, at first
-    /// and again at each restart. [`Tree::address`](crate::supervisor::Tree::address) finds it.
+    /// and at each restart. [`Tree::address`](crate::supervisor::Tree::address) finds it.
     ///
     /// # Examples
     /// ```
@@ -487,13 +491,13 @@ impl Supervisor {
         Runner::new(table, rules, self.children, events)
     }
 
-    /// Starts the children, in order, each when the one before is ready.
+    /// Starts the children in order, each when the child before is ready.
     ///
     /// Waits until all are ready, however long their recipes take.
     ///
     /// # Errors
-    /// A child's recipe has failed: the children before it have been ended, in reverse order. Or
-    /// two children have the same name, or there is no thread for the supervisor.
+    /// If a child's recipe fails: the children before it have then ended, in reverse order. If two
+    /// children have the same name. If no thread can be started for the supervisor.
     ///
     /// # Examples
     /// ```

@@ -10,12 +10,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// This child did not start. The others have been ended.
+    /// This child did not start. The others have ended.
     #[non_exhaustive]
     Failed {
         /// The child's name.
         child: Arc<str>,
-        /// What is wrong with it.
+        /// Why it did not start.
         failure: Failure,
     },
     /// Two children have this name.
@@ -24,7 +24,7 @@ pub enum StartError {
         /// The name.
         name: Arc<str>,
     },
-    /// No thread can be had for the supervisor.
+    /// No thread could be started for the supervisor.
     Thread(io::Error),
 }
 
@@ -47,20 +47,20 @@ impl Error for StartError {
     }
 }
 
-/// Why a look-up has found no child.
+/// Why a look-up found no child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoChild {
     /// The supervisor has no child with this name.
     #[non_exhaustive]
     Unknown {
-        /// What was looked for.
+        /// The name that was looked up.
         name: Arc<str>,
     },
     /// The child has another type.
     #[non_exhaustive]
     OtherType {
-        /// What was looked for.
+        /// The name that was looked up.
         name: Arc<str>,
         /// The type of its state; `"function"`, `"process"` or `"supervisor"`.
         kind: &'static str,

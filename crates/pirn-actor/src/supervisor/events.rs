@@ -1,31 +1,31 @@
-//! What a supervisor hears, and what it tells.
+//! The events that a supervisor handles, and those that it reports.
 
 use crate::actor::{Change, Overseer};
 use crate::error::{Exit, Failure};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// What a supervisor's thread hears, one after the other. Children are called by their statuses.
+/// The events of a supervisor's thread. They name children by their indices.
 #[derive(Debug)]
 pub(super) enum Event {
     Changed(usize, Change),
     Ended(usize, Exit),
-    /// From the supervisor above: all children are to pause.
+    /// From the supervisor above: pause all children.
     Hold,
-    /// From the supervisor above: begin anew.
+    /// From the supervisor above: restart all children.
     GoOn,
-    /// The tree is to end.
+    /// End the tree.
     Stop,
 }
 
-/// What a child reports by.
+/// A child's handle for reports to its supervisor.
 #[derive(Clone)]
 pub(super) struct Reporter {
     pub(super) child: usize,
-    /// A failure of the child is not its end.
+    /// The child is held after a failure, instead of ending.
     pub(super) holds: bool,
     pub(super) events: Sender<Event>,
-    /// The child's name, after those of the supervisors that it is under.
+    /// The child's name, prefixed with the names of the supervisors above it.
     pub(super) path: Arc<str>,
     pub(super) hook: Option<Hook>,
 }
@@ -39,12 +39,12 @@ impl Reporter {
         self.tell(Event::Ended(self.child, exit));
     }
 
-    /// A supervisor that does not hear any more has ended.
+    /// Sends an event. If that fails, the supervisor has ended.
     fn tell(&self, event: Event) {
         let _ = self.events.send(event);
     }
 
-    /// Has an actor report here.
+    /// Returns an overseer that reports an actor's changes here.
     pub(super) fn overseer(&self) -> Overseer {
         let reporter = self.clone();
         Overseer {
@@ -54,9 +54,9 @@ impl Reporter {
     }
 }
 
-/// Something that has happened in a tree of supervisors: for logs and metrics.
+/// An event in a tree of supervisors, for logs and metrics.
 ///
-/// The children of a supervisor that is a child itself are called `supervisor/child`.
+/// A child of a nested supervisor is called `supervisor/child`.
 ///
 /// # Examples
 /// See [`Supervisor::on_event`](crate::supervisor::Supervisor::on_event).
@@ -64,7 +64,7 @@ impl Reporter {
 #[non_exhaustive]
 pub enum TreeEvent {
     /// A child has failed: it panicked, its recipe failed, a message took too long, or it has ended
-    /// where it should not.
+    /// although it should not.
     #[non_exhaustive]
     Failed {
         /// The child's name.
@@ -72,13 +72,13 @@ pub enum TreeEvent {
         /// Why.
         failure: Failure,
     },
-    /// A child is ready again, after a failure of its own or of another one.
+    /// A child is ready again, after a failure of its own or of another child.
     #[non_exhaustive]
     Restarted {
         /// The child's name.
         child: Arc<str>,
     },
-    /// A child does not hear in time that it is to pause or to end. The tree goes on without it.
+    /// A child has not paused or ended in time. The tree continues without it.
     #[non_exhaustive]
     Stuck {
         /// The child's name.
@@ -94,5 +94,5 @@ pub enum TreeEvent {
     },
 }
 
-/// Is told what happens in a tree.
+/// Called with each event of a tree.
 pub(super) type Hook = Arc<dyn Fn(&TreeEvent) + Send + Sync>;

@@ -1,17 +1,17 @@
-//! Supervision: children that are started in order, restarted when they fail, ended in reverse.
+//! Supervision: children that are started in order, restarted when they fail, and ended in reverse.
 //!
 //! ```text
 //!   Supervisor --start--> Tree (handle) --------- stop ----------> the runner's thread
 //!                           | get, children                          |  ^
-//!                           v                      hold, go on, end  |  | ready, held, ended
-//!                         Table (shared) <------- how they are ----- v  |
+//!                           v                    hold, go on, end    |  | ready, held, ended
+//!                         Table (shared) <----- the children's state v  |
 //!                                                               children: actors, processes,
-//!                                                               keepers of their own children
+//!                                                               runners of their own children
 //! ```
 //!
-//! A child that fails keeps its mailbox: it is *held* by the core until the runner has it go on,
-//! and then its recipe makes another state. So a reference is good for as long as nobody ends the
-//! child on purpose, and messages wait for the restart.
+//! A child that fails keeps its mailbox: the mailbox is *held* until the runner releases it, and
+//! then the recipe makes another state. So a reference stays good unless other code ends the child,
+//! and messages wait for the restart.
 
 mod builder;
 mod error;

@@ -1,4 +1,4 @@
-//! What a supervisor can do to a child, whatever the child is: an actor or a process ([`Leaf`]), or
+//! The operations of a supervisor on a child of any kind: an actor or a process ([`Leaf`]), or
 //! another supervisor ([`Branch`]).
 
 use super::events::{Event, Reporter};
@@ -15,28 +15,28 @@ use pirn::thread::{self, Panic};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// A child, as its supervisor sees it. Nothing here waits: what happens comes as an event.
+/// A child, as its supervisor sees it. No method waits: the result comes as an event.
 pub(super) trait Node: Send {
-    /// Makes it, at first and when the one before has ended.
+    /// Starts the child, at first and when the one before has ended.
     fn begin(
         &mut self,
         name: &Arc<str>,
         builder: &Builder,
         reporter: Reporter,
     ) -> Result<(), Failure>;
-    /// Has it pause, and drop its state.
+    /// Pauses the child, which drops its state.
     fn hold(&self);
-    /// Has it begin anew after a pause.
+    /// Restarts the child after a pause.
     fn go_on(&self);
-    /// Has it end in this way.
+    /// Ends the child in this phase.
     fn end(&self, phase: Phase);
-    /// Returns true if it sees to the time that its own children take.
+    /// Returns true if the child itself limits the time that its own children take.
     fn is_tree(&self) -> bool {
         false
     }
 }
 
-/// The failure of a child that cannot be begun because the one before is not over.
+/// The failure of a child that cannot start because the one before has not ended.
 fn not_over() -> Failure {
     Failure::new("the one before has not ended")
 }
@@ -45,7 +45,7 @@ fn no_thread(error: io::Error) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// Where a child's reference is, for those who look it up. It keeps the child open.
+/// The place of a child's reference, for look-ups. It keeps the child open.
 pub(super) type Slot<T> = Arc<Mutex<Option<T>>>;
 
 type Start<R> = dyn FnMut(Builder) -> Result<R, Failure> + Send;
@@ -64,7 +64,7 @@ impl<S: Send + 'static> Leaf<Ref<S>> {
     ) -> Leaf<Ref<S>> {
         let recipe = Shelf::new(recipe);
         let start = move |builder: Builder| {
-            // It comes shelf with the actor's end.
+            // The loan ends when the actor does, and puts the recipe back.
             let mut make = recipe.lend().ok_or_else(not_over)?;
             let recipe = Recipe::new(move || (make.get())(), hooks);
             builder.spawn_recipe(recipe).map_err(no_thread)
@@ -115,7 +115,7 @@ impl<R> Leaf<R> {
 
 impl<R: Clone> Leaf<R> {
     fn with(&self, f: impl FnOnce(&R)) {
-        // Not with the lock: a thread may be started.
+        // Called without the lock: `f` may start a thread.
         let actor = locked(&self.actor).clone();
         if let Some(actor) = actor {
             f(&actor);
@@ -151,7 +151,7 @@ impl<R: Deref<Target = dyn Actor> + Clone + Send> Node for Leaf<R> {
     }
 }
 
-/// The life of a process: the function, again and again, with pauses between.
+/// Runs a process: its function, again and again, with pauses between.
 fn live<M>(inbox: &mut Inbox<M>, function: &mut impl FnMut(&mut Inbox<M>), overseer: &Overseer) {
     loop {
         (overseer.tell)(Change::Ready);
@@ -170,9 +170,9 @@ fn live<M>(inbox: &mut Inbox<M>, function: &mut impl FnMut(&mut Inbox<M>), overs
 
 /// A child that is a supervisor.
 ///
-/// When it has failed more often than it may, its children pause, in reverse order, and the
-/// supervisor above is told of a failure. If that has it begin anew, its children do, in order: so
-/// references to them stay good through that, too.
+/// After more failures than it allows, it pauses its children in reverse order, and reports a
+/// failure to the supervisor above. If that restarts it, it restarts its children in order. So
+/// references to them stay good, too.
 pub(super) struct Branch {
     runner: Shelf<Runner>,
     table: Arc<Table>,
@@ -187,7 +187,7 @@ impl Branch {
     }
 
     fn tell(&self, event: Event) {
-        // Its other end is in the runner, which is here or at work.
+        // The receiver is in the runner, which the shelf or a thread holds.
         let _ = self.table.events.send(event);
     }
 }
@@ -199,7 +199,7 @@ impl Node for Branch {
         loan.get().set_parent(Parent::Supervisor(reporter.clone()));
         let body = move || {
             let exit = loan.get().run();
-            drop(loan); // shelf: it may be begun again
+            drop(loan); // puts the runner back: it may be begun again
             reporter.ended(exit);
         };
         let thread = thread::Builder::new().name(name.to_string());
@@ -223,7 +223,7 @@ impl Node for Branch {
     }
 }
 
-/// The status of a recipe while no actor has it.
+/// The place of a recipe while no actor has it.
 struct Shelf<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Shelf<T> {
@@ -231,7 +231,7 @@ impl<T> Shelf<T> {
         Shelf(Arc::new(Mutex::new(Some(it))))
     }
 
-    /// Lends it, unless an actor has it.
+    /// Lends the recipe, unless an actor has it.
     fn lend(&self) -> Option<Loan<T>> {
         let it = locked(&self.0).take()?;
         Some(Loan {
@@ -241,7 +241,7 @@ impl<T> Shelf<T> {
     }
 }
 
-/// Something that comes shelf when this is dropped.
+/// A loan from a shelf. Its drop puts the loaned value back.
 struct Loan<T> {
     it: Option<T>,
     shelf: Arc<Mutex<Option<T>>>,

@@ -1,4 +1,4 @@
-//! Which child is taken down next, and which one is brought up: the rules, without the doing.
+//! Which child is taken down next, and which one is brought up: the rules, without the actions.
 //!
 //! ```text
 //!             bring up           ready
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! Children that belong together go down in reverse order, one after the other, and come up in
-//! order, each when the one before is ready. Under one-for-one each belongs to itself, but while
-//! the tree starts and ends all belong together.
+//! order, each when the child before is ready. Under one-for-one each child belongs to itself only,
+//! but while the tree starts, pauses and ends all belong together.
 
 use std::ops::Range;
 use std::time::Instant;
 
-/// Who is restarted with a child that fails.
+/// Which children are restarted with a child that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     OneForOne,
@@ -36,28 +36,28 @@ impl Strategy {
     }
 }
 
-/// Where a child is.
+/// The stage of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It has no state: it was not begun, is held, or has ended and is begun anew.
+    /// It has no state: it was not begun, is held, or has ended and is to be replaced.
     Down,
-    /// Its recipe is at work.
+    /// Its recipe runs.
     Starting,
     Running,
-    /// It is to be taken down, and does not know yet.
+    /// It is to be taken down, and was not told yet.
     ToStop,
-    /// It has been told to pause, or to end.
+    /// It was told to pause or to end.
     Stopping,
-    /// It did not hear in time that it is to pause. When it does, it begins anew.
+    /// It did not pause in time. It restarts when it pauses.
     Stuck,
-    /// It has ended, and is not begun anew.
+    /// It has ended, and is not replaced.
     Ended,
-    /// It did not hear in time that it is to end.
+    /// It did not end in time.
     Abandoned,
 }
 
 impl Stage {
-    /// Nothing has to happen to it.
+    /// Returns true if there is nothing to do or to wait for.
     pub(super) fn is_settled(self) -> bool {
         matches!(
             self,
@@ -70,11 +70,11 @@ impl Stage {
     }
 }
 
-/// Where a child is, and what it waits for.
+/// The stage of a child, and the time for which it waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status {
     pub(super) stage: Stage,
-    /// A child that is down stays there until then.
+    /// A child that is down stays down until then.
     pub(super) due: Option<Instant>,
 }
 
@@ -89,7 +89,7 @@ impl Status {
     }
 }
 
-/// Returns the child that is to be told to pause or to end.
+/// Returns the next child to be told to pause or to end.
 pub(super) fn next_down(statuses: &[Status], together: bool) -> Option<usize> {
     let to_stop = |status: &Status| status.stage == Stage::ToStop;
     if together {
@@ -102,7 +102,7 @@ pub(super) fn next_down(statuses: &[Status], together: bool) -> Option<usize> {
     }
 }
 
-/// Returns the child that is to be brought up.
+/// Returns the next child to be brought up.
 pub(super) fn next_up(statuses: &[Status], together: bool, now: Instant) -> Option<usize> {
     if together {
         if statuses.iter().any(|status| status.stage.goes_down()) {
@@ -156,7 +156,8 @@ mod tests {
         assert_eq!(up(&[Stage::Running, Stage::Down, Stage::Down]), Some(1));
         assert_eq!(up(&[Stage::Running, Stage::Starting, Stage::Down]), None);
         assert_eq!(up(&[Stage::Stuck, Stage::Ended, Stage::Down]), Some(2));
-        // One that fails while one after it comes up does not wait for that: it may be asked by it.
+        // A child that fails while one after it starts does not wait for that one, which may be
+        // asking it.
         assert_eq!(up(&[Stage::Down, Stage::Starting, Stage::Down]), Some(0));
     }
 

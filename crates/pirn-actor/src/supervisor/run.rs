@@ -1,19 +1,19 @@
-//! The thread of a supervisor: it handles events one after the other, and then does what follows
-//! from the stages of its children. It waits for events only, never for a child.
+//! The runner: the thread of a supervisor. It handles events one after the other, and then acts on
+//! the stages of its children. It waits for events only, never for a child.
 //!
 //! ```text
-//!   event ---> handle: moves children (one that failed: down; those that restart with it: to stop)
+//!   event ---> handle: moves children (the failed one: down; those that restart with it: to stop)
 //!                |
 //!                v
-//!              step: as long as there is one, takes the next child down, or brings it up
+//!              step: takes the next child down, or brings it up, until there is none
 //!                |
 //!                v
 //!              waits: for an event, the end of a backoff, the grace of a child that is stopping
 //! ```
 //!
 //! Rejected: one restart at a time, with waits in it, as in OTP. A child whose recipe takes long
-//! then keeps all others from being restarted, and one that fails while another one comes up and
-//! asks it would be waited for by both.
+//! then keeps all others from being restarted, and if a child fails while another one starts and
+//! asks it, the supervisor would wait for both.
 
 mod events;
 mod stop;
@@ -34,27 +34,27 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Instant;
 
-/// What a supervisor was told when it was made.
+/// The settings of a supervisor.
 pub(super) struct Rules {
     pub(super) strategy: Strategy,
     pub(super) restarts: Restarts,
-    /// What is wrong when there are more.
+    /// The text of its failure after too many restarts.
     pub(super) too_many: String,
     pub(super) grace: Duration,
     pub(super) hook: Option<Hook>,
 }
 
-/// What a supervisor wants of its children.
+/// The state that a supervisor wants for its children.
 enum Goal {
     Up,
-    /// They pause; then the supervisor above is told, and of the failure if there was one.
+    /// Paused; then the supervisor above is told, with the failure if there was one.
     Hold(Option<Failure>),
-    /// They pause until that says otherwise.
+    /// Paused until the supervisor above says otherwise.
     Held,
     End(Exit),
 }
 
-/// Who hears of the supervisor as a whole.
+/// The receiver of a supervisor's own changes.
 pub(super) enum Parent {
     /// The thread that starts the tree, until it is ready.
     Starter(Option<Sender<Result<(), StartError>>>),
@@ -66,12 +66,12 @@ pub(super) struct Runner {
     table: Arc<Table>,
     rules: Rules,
     children: Vec<Child>,
-    /// Where the children are.
+    /// The stages of the children.
     statuses: Vec<Status>,
-    /// When something was restarted, as far as it counts.
+    /// When children were restarted, as far back as `restarts` counts.
     restarted: VecDeque<Instant>,
     goal: Goal,
-    /// The children come up in order, whatever the strategy.
+    /// The children start in order, whatever the strategy.
     is_starting: bool,
     /// The child that kept the tree from starting.
     not_started: Option<(Arc<str>, Failure)>,
@@ -106,7 +106,7 @@ impl Runner {
 
     pub(super) fn set_parent(&mut self, parent: Parent) {
         if let Parent::Supervisor(reporter) = &parent {
-            // Who hears of the tree hears of its branches.
+            // The hook of the tree above, unless this supervisor has its own.
             self.rules.hook = self.rules.hook.take().or_else(|| reporter.hook.clone());
         }
         self.parent = parent;
@@ -133,7 +133,7 @@ impl Runner {
         }
     }
 
-    /// Tells the starter that the tree has ended before it was ready. Drops what is the program's.
+    /// Tells the starter that the tree has ended before it was ready, and drops the children.
     pub(super) fn finish(mut self) {
         let sender = match &mut self.parent {
             Parent::Starter(sender) => sender.take(),
@@ -146,9 +146,9 @@ impl Runner {
         }
     }
 
-    /// Begins again, with all children: those that have ended, and those that never began.
+    /// Starts over with all children, including those that have ended and those that never began.
     pub(super) fn reset(&mut self) {
-        // What has come since the last end: ends of children, and perhaps a second stop.
+        // Handles the events since the last end: ends of children, and perhaps a second stop.
         while let Ok(event) = self.events.try_recv() {
             self.handle(event);
         }
@@ -178,7 +178,7 @@ impl Runner {
         event.ok()
     }
 
-    /// Does what is to be done now. Returns the exit if the tree has ended.
+    /// Acts on the stages until there is nothing to do. Returns the exit if the tree has ended.
     fn step(&mut self) -> Option<Exit> {
         loop {
             let together = self.is_starting
@@ -218,7 +218,7 @@ impl Runner {
         }
     }
 
-    /// Begins a child, or has it begin anew.
+    /// Starts a child, or restarts it.
     fn bring_up(&mut self, i: usize) {
         self.put(i, Stage::Starting);
         let reporter = Reporter {
@@ -236,7 +236,7 @@ impl Runner {
         }
     }
 
-    /// Notes that all children are ready, if they are.
+    /// Reports that the tree has started if all children are ready.
     fn note_start(&mut self) {
         if self.is_starting && self.statuses.iter().all(|status| status.stage.is_settled()) {
             self.is_starting = false;
@@ -255,7 +255,7 @@ impl Runner {
         }
     }
 
-    /// Puts a child somewhere, for people as well.
+    /// Sets the stage of a child, and its state in the table.
     fn put(&mut self, i: usize, stage: Stage) {
         let status = &mut self.statuses[i];
         status.stage = stage;
@@ -267,12 +267,12 @@ impl Runner {
         self.table.entries[i].set(state);
     }
 
-    /// Returns true if a child that goes down ends.
+    /// Returns true if a child that is taken down ends, and does not pause.
     fn ends(&self, i: usize) -> bool {
         matches!(self.goal, Goal::End(_)) || self.children[i].kind == Kind::Temporary
     }
 
-    /// Returns a child's name, after those of the supervisors that it is under.
+    /// Returns a child's name, prefixed with the names of the supervisors above it.
     fn path(&self, i: usize) -> Arc<str> {
         let name = &self.children[i].name;
         match &self.parent {
@@ -281,17 +281,17 @@ impl Runner {
         }
     }
 
-    /// Tells the program what has happened to a child.
+    /// Calls the hook with an event of a child.
     fn report(&self, i: usize, event: impl FnOnce(Arc<str>) -> TreeEvent) {
         if let Some(hook) = &self.rules.hook {
             let event = event(self.path(i));
-            // Its panic has been reported by the panic hook, and is nothing to the tree.
+            // The panic hook has reported its panic, which does not concern the tree.
             let _ = Panic::catch(|| hook(&event));
         }
     }
 }
 
-/// Whether a child that has ended is begun anew.
+/// When a child that has ended is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Permanent,
@@ -309,20 +309,20 @@ impl Kind {
     }
 }
 
-/// A child, for its supervisor's thread.
+/// A child, for its supervisor's runner.
 pub(super) struct Child {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     pub(super) node: Box<dyn Node>,
-    /// Makes its actor.
+    /// The builder of the child's actor.
     pub(super) builder: Builder,
-    /// The time that it has to go down, if that is another one than the supervisor's.
+    /// The time that it may take to go down, if it is not the supervisor's.
     pub(super) grace: Option<Duration>,
     /// There is an actor: it was begun, and has not ended.
     pub(super) is_begun: bool,
-    /// It has never been ready.
+    /// It was never ready.
     pub(super) is_new: bool,
-    /// When it falls: how long it may take, and whether it has been killed.
+    /// While it is going down: the time limit, and whether it was killed.
     pub(super) until: Option<Instant>,
     pub(super) is_killed: bool,
 }

@@ -1,4 +1,4 @@
-//! What a supervisor's thread and its handle share: who the children are, and how they are.
+//! The part that a supervisor's runner and its handle share: its children and their states.
 
 use super::events::Event;
 use super::plan::Stage;
@@ -12,14 +12,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, Weak};
 
-/// A supervisor, for those who look something up.
+/// A supervisor, as its handle and look-ups see it.
 pub(super) struct Table {
     pub(super) life: Life,
     pub(super) entries: Vec<Entry>,
-    /// What the supervisor's thread hears.
+    /// The events for the supervisor's runner.
     pub(super) events: Sender<Event>,
     this: Weak<Table>,
-    /// The number of events that the supervisor has heard.
+    /// The number of events that the runner has handled.
     heard: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Table {
     }
 
     pub(super) fn heard(&self) {
-        // Relaxed: for people.
+        // Relaxed: a number for snapshots.
         self.heard.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -49,9 +49,9 @@ impl Actor for Table {
         self.this.upgrade().expect("the caller has it")
     }
 
-    /// The tree ends as a stopped one: its children have a grace of their own.
+    /// Stops the tree in each phase: its children have their own grace.
     fn end(&self, _: Phase) {
-        // A supervisor that does not hear any more has ended.
+        // If this fails, the supervisor has ended.
         let _ = self.events.send(Event::Stop);
     }
 
@@ -61,7 +61,7 @@ impl Actor for Table {
 
     fn load(&self) -> Load {
         Load {
-            // Relaxed: for people.
+            // Relaxed: a number for snapshots.
             begun: self.heard.load(Ordering::Relaxed),
             waiting: 0,
             senders: 0,
@@ -77,7 +77,7 @@ pub(super) struct Entry {
     seen: Mutex<Seen>,
 }
 
-/// What a child is.
+/// The reference to a child.
 pub(super) enum What {
     /// The [`Slot`](super::node::Slot) of a `Ref`, a `Process` or an `Address`.
     Actor(Box<dyn Any + Send + Sync>),
@@ -127,26 +127,27 @@ impl Entry {
     }
 }
 
-/// How a child is.
+/// The state of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChildState {
-    /// It has not been ready yet.
+    /// It was not ready yet.
     Starting,
     /// It is ready, and handles messages.
     Running,
-    /// It is being restarted. What is sent to it waits in its mailbox.
+    /// It is being restarted. Its messages wait in its mailbox.
     Restarting,
-    /// It has been told to end.
+    /// It was told to end.
     Ending,
-    /// It was told to pause or to end, and has not heard. The tree goes on without it.
+    /// It did not pause or end in time. The tree continues without it.
     Stuck,
     /// It has ended, and is not restarted.
     Ended,
 }
 
 impl ChildState {
-    /// `is_new`: it has not been ready. `ends`: when it goes down, it ends.
+    /// Returns the state of a child in this stage. `is_new`: it was never ready. `ends`: it ends
+    /// when it is taken down.
     pub(super) fn of(stage: Stage, is_new: bool, ends: bool) -> ChildState {
         match stage {
             Stage::Running => ChildState::Running,
@@ -161,7 +162,7 @@ impl ChildState {
     }
 }
 
-/// What [`Tree::children`](crate::supervisor::Tree::children) knows of a child.
+/// The data of a child from [`Tree::children`](crate::supervisor::Tree::children).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChildInfo {
@@ -169,9 +170,9 @@ pub struct ChildInfo {
     pub name: Arc<str>,
     /// The type of its state; `"function"`, `"process"` or `"supervisor"`.
     pub kind: &'static str,
-    /// How it is.
+    /// Its state.
     pub state: ChildState,
-    /// How often it has been restarted.
+    /// How often it was restarted.
     pub restarts: u64,
     /// Its own children, if it is a supervisor.
     pub children: Vec<ChildInfo>,

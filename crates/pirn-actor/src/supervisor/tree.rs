@@ -1,4 +1,4 @@
-//! The handle of a supervisor that was started.
+//! The handle of a running supervisor.
 
 use super::error::NoChild;
 use super::node::Slot;
@@ -11,20 +11,20 @@ use core::fmt;
 use core::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A supervisor that was started, with its children.
+/// A running supervisor with its children.
 ///
-/// When it is dropped the tree is stopped, as by `stop`, and not waited for. A tree
-/// that is to run until the program ends is kept, or forgotten by [`core::mem::forget`].
+/// Dropping it stops the tree, as `stop` does, and does not wait. To let a tree run until the
+/// program ends, keep it, or forget it by [`core::mem::forget`].
 ///
 /// # Examples
 /// See [`Supervisor`](crate::supervisor::Supervisor).
 pub struct Tree(pub(super) Arc<Table>);
 
-/// Closed, stopped and killed are the same for a tree: the children end in reverse order, and then
-/// the supervisor. Each child is stopped; if it has not ended [in
+/// A close, a stop and a kill do the same to a tree: the children end in reverse order, and then
+/// the supervisor. Each child is stopped. If it has not ended [in
 /// time](crate::supervisor::Supervisor::grace), it is killed, and after the same time again it is
 /// left alone. The exit is [`Exit::Stopped`], or [`Exit::Failed`] after more failures than the
-/// supervisor may mend.
+/// supervisor allows.
 ///
 /// [`Exit::Stopped`]: crate::Exit::Stopped
 /// [`Exit::Failed`]: crate::Exit::Failed
@@ -36,15 +36,16 @@ impl Deref for Tree {
 }
 
 impl Tree {
-    /// Returns a child, by its name. That of a child of a supervisor that is a child itself is
+    /// Returns a child, by its name. The child of a nested supervisor has the name
     /// `supervisor/child`.
     ///
-    /// The reference stays good when the child fails and is restarted: what is in the mailbox stays
-    /// there. Only if other code has ended the child on purpose, a permanent child is replaced by
-    /// another actor under the same name, which this returns from then on.
+    /// The reference stays good when the child fails and is restarted, and messages stay in its
+    /// mailbox. If other code ends the child, the supervisor may
+    /// [replace](crate::supervisor::Supervisor#ends) it by another actor under the same name, which
+    /// this method returns from then on.
     ///
     /// # Errors
-    /// There is no child with this name, or its state has another type.
+    /// If there is no child with this name, or its state has another type.
     pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
         find(&self.0.entries, name)
     }
@@ -52,28 +53,29 @@ impl Tree {
     /// Returns a child that is a process, by its name, as [`get`](Tree::get) does.
     ///
     /// # Errors
-    /// There is no child with this name, or it is no process for such messages.
+    /// If there is no child with this name, or it is not a process for messages of this type.
     pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
         find(&self.0.entries, name)
     }
 
     /// Returns the address of a child that is a
-    /// [function](crate::supervisor::Supervisor::function), by its name: the type of its state has
-    /// none.
+    /// [function](crate::supervisor::Supervisor::function), by its name. The type of such a child's
+    /// state has no name.
     ///
     /// # Errors
-    /// There is no child with this name, or it is no function for such messages and answers.
+    /// If there is no child with this name, or it is not a function for these messages and answers.
     pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
         find(&self.0.entries, name)
     }
 
-    /// Returns the children, in order, for people. Each is seen at a moment of its own.
+    /// Returns the children, in order, for logs and dumps. The data of different children is not
+    /// from the same moment.
     pub fn children(&self) -> Vec<ChildInfo> {
         self.0.entries.iter().map(Entry::info).collect()
     }
 }
 
-/// Returns what is kept for a child in a slot of this type.
+/// Returns a clone of the value in a child's slot, if the slot has this type.
 fn find<T>(entries: &[Entry], name: &str) -> Result<T, NoChild>
 where
     T: Clone + Send + 'static,
@@ -84,7 +86,7 @@ where
         What::Tree(_) => None,
     };
     let slot = slot.ok_or_else(|| NoChild::other(name, entry.kind))?;
-    // It is there: the child has been ready.
+    // It is there if the child was ever ready.
     locked(slot).clone().ok_or_else(|| NoChild::unknown(name))
 }
 
@@ -93,7 +95,7 @@ fn entry<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {
     if let Some(entry) = named(name) {
         return Some(entry);
     }
-    // A name may have a slash in itself.
+    // A name may contain a slash itself.
     name.match_indices('/')
         .find_map(|(at, _)| match &named(&name[..at])?.what {
             What::Tree(table) => entry(&table.entries, &name[at + 1..]),
@@ -116,10 +118,10 @@ impl fmt::Debug for Tree {
     }
 }
 
-/// Where a supervisor's table will be.
+/// The place where a supervisor puts its table when it starts.
 pub(super) type Awaited = Arc<OnceLock<Weak<Table>>>;
 
-/// Finds the children of a supervisor that were added before a moment: for the recipes of those
+/// Finds the children that were added to a supervisor before a moment, for the recipes of those
 /// after them. See [`Supervisor::siblings`](crate::supervisor::Supervisor::siblings).
 #[derive(Clone)]
 pub struct Siblings {
@@ -132,7 +134,7 @@ impl Siblings {
     /// Returns a child, by its name, as [`Tree::get`](crate::supervisor::Tree::get) does.
     ///
     /// # Errors
-    /// No such child was added before, or its state has another type, or it has not begun yet.
+    /// If no such child was added before, or its state has another type, or it has not begun yet.
     pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
         self.find(name)
     }

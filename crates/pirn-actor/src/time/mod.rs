@@ -1,4 +1,4 @@
-//! Time: limits of waits, and what is done later.
+//! Time: limits of waits, and timers.
 
 mod period;
 mod sending;
@@ -15,11 +15,11 @@ use core::time::Duration;
 use pirn::thread::{self, Interrupted, Parker};
 use std::time::Instant;
 
-/// The time until which a thread waits, if there is one.
+/// The time until which a thread waits, or never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limit(Option<Instant>);
 
-/// Why a wait ended without what it waited for.
+/// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
     TimedOut,
@@ -51,7 +51,7 @@ impl Limit {
         Limit(Some(instant))
     }
 
-    /// A time that is too far away to be represented is never.
+    /// A time too far away for an `Instant` is never.
     pub(crate) fn after(timeout: Duration) -> Limit {
         Limit(Instant::now().checked_add(timeout))
     }
@@ -80,7 +80,7 @@ impl Limit {
         }
     }
 
-    /// Waits at a parker until that has a permit, or the thread is interrupted, or the time is up.
+    /// Waits at a parker until it has a permit, the thread is interrupted, or the time is up.
     pub(crate) fn park_at(self, parker: &Parker) -> Result<(), Late> {
         let parked = match self.0 {
             None => parker.park_interruptible().map(|()| true),
@@ -93,8 +93,8 @@ impl Limit {
         }
     }
 
-    /// Returns why an interrupt has ended a wait. When the time is up, [`hold_during`] interrupts
-    /// it, too.
+    /// Returns why an interrupt has ended a wait: [`hold_during`] interrupts it, too, when the time
+    /// is up.
     ///
     /// [`hold_during`]: Self::hold_during
     fn interrupted(self) -> Late {
@@ -104,7 +104,7 @@ impl Limit {
         }
     }
 
-    /// Calls `f`, during which this is the deadline for all that it waits for.
+    /// Calls `f`, with this as the deadline of all of its waits.
     pub(crate) fn hold_during<T>(self, f: impl FnOnce() -> T) -> T {
         match self.0 {
             Some(deadline) => pirn::scope::with_deadline(deadline, f),
@@ -112,7 +112,7 @@ impl Limit {
         }
     }
 
-    /// Parks the running thread once: until it is unparked or interrupted, or the time is up. May
+    /// Parks the running thread once, until it is unparked or interrupted, or the time is up. May
     /// return spuriously.
     pub(crate) fn park(self) -> Result<(), Late> {
         let parked = match self.0 {

@@ -1,10 +1,10 @@
-//! How often.
+//! Periods: how often a timer sends.
 
 use core::time::Duration;
 
-/// How often something is done, from when on, and how many times.
+/// How often a message is sent, when for the first time, and how many times.
 ///
-/// A [`Duration`] is one, too: for ever, and for the first time when it has passed.
+/// A [`Duration`] is a period, too: without end, and for the first time after one such time.
 ///
 /// # Examples
 /// ```
@@ -26,7 +26,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// Once in this time, for ever, and for the first time when it has passed.
+    /// Returns a period of this length, without end. The first message comes after one period.
     pub fn new(length: Duration) -> Period {
         Period {
             length,
@@ -35,13 +35,13 @@ impl Period {
         }
     }
 
-    /// Sets the time that passes before the first time.
+    /// Sets the time before the first message.
     pub fn first_after(mut self, delay: Duration) -> Period {
         self.first = delay;
         self
     }
 
-    /// Sets the number of messages. One that finds no room in the mailbox does not count.
+    /// Sets the number of messages. A message that finds no room in the mailbox does not count.
     pub fn times(mut self, messages: u64) -> Period {
         self.times = Some(messages);
         self

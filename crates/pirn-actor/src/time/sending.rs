@@ -1,16 +1,17 @@
-//! Messages that are sent later: once, at a rate, or with a pause after each.
+//! Messages that are sent later: once, at a fixed rate, or with a pause after each.
 //!
-//! A timer has no more than a [`Target`] of its receiver, so it does not keep that open, and it
-//! ends with it. Whatever finds the mailbox full does not wait, since all timers share one thread:
+//! A timer has only a [`Target`] of its receiver, so it does not keep the receiver open, and it
+//! ends with the receiver. A timer that finds the mailbox full does not wait, since all timers
+//! share one thread:
 //!
-//! * what is sent once has a place of its own, whatever the capacity: there is one message per
-//!   timer, and a time limit that is lost is worse than a mailbox that holds one more;
-//! * what is sent at a rate is left out: the next one is due soon, and a receiver that is behind is
-//!   not helped by more of the same;
-//! * what is sent with a pause after each has a place of its own, too: there is only one at a time.
+//! * a message that is sent once has its own place, whatever the capacity: there is one message per
+//!   timer, and a lost time limit is worse than one more message in the mailbox;
+//! * a message at a fixed rate is left out: the next one is due soon, and more of the same messages
+//!   do not help a receiver that is behind;
+//! * a message with a pause after each has its own place, too: there is only one at a time.
 //!
 //! Rejected: a thread per message that waits for room, which cannot be cancelled without a race;
-//! and an attempt every few milliseconds, which those who do wait for room always precede.
+//! and an attempt every few milliseconds, since senders that do wait for room always come first.
 
 use super::period::Period;
 use super::timers::{self, Handled, Next, TimerHandle, later};
@@ -20,14 +21,14 @@ use crate::mailbox::Patience;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How long a one-off message to something that is no actor of this crate, and has no room, waits
-/// for the next attempt.
+/// The pause between attempts to send a one-off message to a receiver without room that is not an
+/// actor of this crate.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Sends a message after `delay`.
 ///
 /// The timer ends with the actor, and does not keep it open. There is always room for the message.
-/// If the timer is [cancelled](TimerHandle::cancel), a message that is in the mailbox stays there.
+/// To [cancel](TimerHandle::cancel) the timer does not take a message out of the mailbox.
 ///
 /// # Examples
 /// ```
@@ -48,7 +49,7 @@ pub fn send_after<M: Send + 'static>(
     once(to.target(), later(Instant::now(), delay), message)
 }
 
-/// Sends a message at a time: at once, if that is past. See [`send_after`].
+/// Sends a message at a time: at once if that has passed. See [`send_after`].
 ///
 /// # Examples
 /// ```
@@ -69,10 +70,10 @@ pub fn send_at<M: Send + 'static>(to: &impl Recipient<M>, at: Instant, message: 
 
 /// Sends a message once per period, at a fixed rate.
 ///
-/// The times are `period` apart, however long a message takes, and do not drift. A message is left
-/// out, and not sent later, if there is no room in the mailbox, or if the whole process has slept
-/// over its time. Without anything else in it, a mailbox of a slow actor fills with these messages:
-/// its capacity is how many it may be behind. See also [`every_after`].
+/// The times are one period apart, however long a message takes, and do not drift. A message is
+/// left out, not sent later, if there is no room in the mailbox, or if the whole program has slept
+/// over its time. If a slow actor gets no other messages, its mailbox fills with these: its
+/// capacity limits how many it may be behind. See also [`every_after`].
 ///
 /// The timer ends with the actor, and does not keep it open.
 ///
@@ -99,11 +100,11 @@ pub fn every<M: Clone + Send + 'static>(
     at_rate(to.target(), period.into(), message)
 }
 
-/// Sends a message when the one before has been handled and `pause` has passed since then.
+/// Sends a message when the one before was handled and `pause` has passed since then.
 ///
 /// There is never more than one such message. If its handler fails and the actor is restarted, the
-/// next one is sent all the same. When a process has handled a message is not known: there the
-/// pause begins when it has been sent.
+/// next one is still sent. A timer cannot know when a process has handled a message: there the
+/// pause begins when the message is sent.
 ///
 /// The timer ends with the actor, and does not keep it open. There is always room for the message.
 ///
@@ -209,7 +210,7 @@ impl<S: Send + 'static> Context<S> {
         at_rate(Target::of_actor(self.cell()), period.into(), message)
     }
 
-    /// Sends this actor a message when the one before has been handled and `pause` has passed since
+    /// Sends this actor a message when the one before was handled and `pause` has passed since
     /// then. See [`every_after`].
     pub fn every_after<M>(&self, pause: impl Into<Period>, message: M) -> TimerHandle
     where
@@ -286,7 +287,7 @@ fn at_rate<M: Clone + Send + 'static>(
 fn next(due: Instant, period: Duration, now: Instant) -> Instant {
     let late = now.saturating_duration_since(due).as_nanos() % period.as_nanos();
     let (seconds, nanos) = (late / 1_000_000_000, late % 1_000_000_000);
-    // Both fit: it is less than the period, and than a second.
+    // Both numbers fit: the remainder is less than the period, and `nanos` less than a second.
     let late = Duration::new(seconds as u64, nanos as u32);
     later(now.max(due), period - late)
 }
@@ -328,10 +329,10 @@ mod tests {
         let (start, ms) = (Instant::now(), Duration::from_millis(1));
         assert_eq!(next(start, 10 * ms, start), start + 10 * ms);
         assert_eq!(next(start, 10 * ms, start + 3 * ms), start + 10 * ms);
-        // The second and the third are left out.
+        // The second and the third times are left out.
         assert_eq!(next(start, 10 * ms, start + 35 * ms), start + 40 * ms);
         assert_eq!(next(start, 10 * ms, start + 40 * ms), start + 50 * ms);
-        // A clock that was read before.
+        // The clock was read before `due`.
         assert_eq!(next(start + ms, 10 * ms, start), start + 11 * ms);
     }
 

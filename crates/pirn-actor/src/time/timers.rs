@@ -1,23 +1,23 @@
-//! One virtual thread that does things later: it sleeps until the first of them is due.
+//! Timers: one virtual thread that calls functions later. It sleeps until the first timer is due.
 //!
-//! It lives for as long as something is to be done. What it does is short: it sends messages, and
-//! never waits for room.
+//! The thread lives while there are timers. Their functions are short: they send messages, and
+//! never wait for room.
 //!
 //! ```text
-//!            due               At(time)
+//!            due                At(time)
 //!   queued -------> being done ---------> queued
 //!                       |   Resting                again(number, time)
 //!                       +----------------> resting --------------------> queued
 //!                       |   Over
 //!                       v
-//!                     gone                 cancelled, or its receiver has ended: gone from anywhere
+//!                     gone               cancelled, or its receiver has ended: gone from anywhere
 //! ```
 //!
-//! What is gone is in no table any more, so cancelled timers take no memory. A timer that is gone
-//! while it is being done is dropped afterwards.
+//! A timer that is gone is in no table, so cancelled timers take no memory. A timer that goes while
+//! it is being done is dropped afterwards.
 //!
-//! Rejected: a heap with a flag per timer that says that it is cancelled. It is faster by a third,
-//! and a server that sets and cancels a time limit of an hour per request then has them all.
+//! Rejected: a heap with a cancelled flag per timer. It is faster by a third, but a server that
+//! sets and cancels a time limit of one hour per request would keep them all.
 
 use crate::error::discard;
 use crate::poison::locked;
@@ -27,26 +27,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Does something. Is told which timer it is, and for when that was due.
+/// The function of a timer. Called with the timer's number and the time for which it was due.
 type Act = Box<dyn FnMut(u64, Instant) -> Next + Send>;
 
-/// What is next, when a timer has been done.
+/// What happens to a timer that was done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
-    /// Nothing.
+    /// The timer is gone.
     Over,
-    /// It is done again then.
+    /// It is done again at this time.
     At(Instant),
-    /// It is done again when [`again`] says.
+    /// It is done again when [`again`] sets a time.
     Resting,
 }
 
 struct Timer {
-    /// Not here while it is being done.
+    /// `None` while the timer is being done.
     act: Option<Act>,
-    /// When it is to be done, if that is known. It is in the queue if both are here.
+    /// When it is to be done, if that is known. It is queued if `act` and `due` are both set.
     due: Option<Instant>,
-    /// The number of the actor with which it ends.
+    /// The number of the actor whose end removes the timer.
     receiver: Option<u64>,
 }
 
@@ -55,13 +55,13 @@ struct Timers {
     queue: BTreeSet<(Instant, u64)>,
     /// All timers, by their numbers.
     all: BTreeMap<u64, Timer>,
-    /// The timers of each actor that has had one and has not ended.
+    /// The timers of each actor that had one and has not ended.
     receivers: BTreeMap<u64, BTreeSet<u64>>,
     made: u64,
     keeper: Keeper,
 }
 
-/// The thread that keeps the timers.
+/// The timers' thread.
 enum Keeper {
     None,
     /// It will look at the queue before it sleeps.
@@ -77,14 +77,14 @@ static TIMERS: Mutex<Timers> = Mutex::new(Timers {
     keeper: Keeper::None,
 });
 
-/// How long a thread that keeps no timers stays.
+/// How long the thread stays when there are no timers.
 const REST: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
 
-/// What stands for a time that is too far away to be represented.
+/// Stands for a time too far away for an `Instant`.
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 impl Timers {
-    /// Enters a timer that is not queued yet. Returns true if it is the first one of its receiver.
+    /// Adds a timer that is not queued yet. Returns true if it is the first one of its receiver.
     fn enter(&mut self, timer: Timer) -> (u64, bool) {
         self.made += 1;
         let number = self.made;
@@ -100,7 +100,7 @@ impl Timers {
         (number, is_first)
     }
 
-    /// Queues a timer, if it is here and has a time. Returns true if it is now the first.
+    /// Queues a timer if it is not being done and has a time. Returns true if it is now the first.
     fn queue_up(&mut self, number: u64) -> bool {
         match self.all.get(&number) {
             Some(timer) if timer.act.is_some() => match timer.due {
@@ -114,7 +114,7 @@ impl Timers {
         }
     }
 
-    /// Takes a timer out. The caller drops it outside of the lock.
+    /// Takes a timer out. The caller drops it after the lock is released.
     fn remove(&mut self, number: u64) -> Option<Timer> {
         let timer = self.all.remove(&number)?;
         if let Some(due) = timer.due {
@@ -128,7 +128,7 @@ impl Timers {
     }
 }
 
-/// Something that is to be done later, and perhaps again.
+/// A handle of a timer.
 ///
 /// Dropping it changes nothing.
 ///
@@ -151,26 +151,24 @@ pub struct TimerHandle {
 }
 
 impl TimerHandle {
-    /// A timer that never was.
+    /// The handle of a timer that never existed.
     pub(crate) const OVER: TimerHandle = TimerHandle { number: 0 };
 
-    /// Has it not be done any more, and returns true if it would have been.
+    /// Cancels the timer. Returns true if it would have been done again.
     ///
-    /// A message that is in the mailbox already stays there, and one that is just being sent
-    /// arrives.
+    /// A message that is in the mailbox stays there, and a message that is being sent arrives.
     pub fn cancel(&self) -> bool {
         let timer = locked(&TIMERS).remove(self.number);
         timer.is_some()
     }
 
-    /// Returns true if it will not be done any more: it has been done, or was cancelled, or its
-    /// receiver has ended.
+    /// Returns true if the timer is gone: it was done, it was cancelled, or its receiver has ended.
     pub fn is_over(&self) -> bool {
         !locked(&TIMERS).all.contains_key(&self.number)
     }
 }
 
-/// Returns the time that is so much later.
+/// Returns the time that is `delay` later.
 pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
     now.checked_add(delay).unwrap_or_else(|| now + FAR)
 }
@@ -186,7 +184,7 @@ pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// Calls `act` at a time, and again whenever it says.
+/// Calls `act` at a time, and again at the times that it returns.
 pub(crate) fn at(
     due: Instant,
     mut act: impl FnMut(Instant) -> Option<Instant> + Send + 'static,
@@ -195,8 +193,8 @@ pub(crate) fn at(
     add(due, Box::new(act), None).0
 }
 
-/// Calls `act` at a time, and again as it says, as long as the actor with the number `receiver`
-/// has not ended. Returns true if the caller is to have [`end`] called when it does.
+/// Calls `act` at a time, and again as it says, until the actor with the number `receiver` ends.
+/// Returns true if the caller must arrange that [`end`] is called then.
 pub(crate) fn add(due: Instant, act: Act, receiver: Option<u64>) -> (TimerHandle, bool) {
     let mut timers = locked(&TIMERS);
     let (number, is_first_of_receiver) = timers.enter(Timer {
@@ -209,7 +207,7 @@ pub(crate) fn add(due: Instant, act: Act, receiver: Option<u64>) -> (TimerHandle
     (TimerHandle { number }, is_first_of_receiver)
 }
 
-/// Says when a resting timer is to be done, unless it is gone.
+/// Sets the time of a resting timer, unless it is gone.
 fn again(number: u64, due: Instant) {
     let mut timers = locked(&TIMERS);
     if let Some(timer) = timers.all.get_mut(&number) {
@@ -219,7 +217,7 @@ fn again(number: u64, due: Instant) {
     }
 }
 
-/// An actor has ended, and with it its timers.
+/// Removes the timers of an actor that has ended.
 pub(crate) fn end(receiver: u64) {
     let ended: Vec<Timer> = {
         let mut timers = locked(&TIMERS);
@@ -230,8 +228,7 @@ pub(crate) fn end(receiver: u64) {
     ended.into_iter().for_each(discard);
 }
 
-/// Is in the mailbox with a message. When it is dropped, a resting timer is done again, `delay`
-/// later.
+/// Lies in the mailbox with a message. Its drop sets the time of a resting timer, `delay` later.
 pub(crate) struct Handled {
     pub(crate) number: u64,
     pub(crate) delay: Duration,
@@ -243,7 +240,7 @@ impl Drop for Handled {
     }
 }
 
-/// Has the keeper look at the queue, if it does not do that anyhow.
+/// Makes the thread look at the queue, unless it is about to.
 fn wake(mut timers: MutexGuard<'_, Timers>, is_first: bool) {
     match &timers.keeper {
         _ if timers.queue.is_empty() => {}
@@ -261,7 +258,7 @@ fn wake(mut timers: MutexGuard<'_, Timers>, is_first: bool) {
     }
 }
 
-/// Starts the thread: a virtual one, or a platform thread, or none until the next timer is made.
+/// Starts the thread: a virtual one, or else a platform thread, or else none until the next timer.
 fn start() {
     let name = || "actor timers".to_string();
     let made = thread::Builder::new().name(name()).spawn(keep).map(drop);
@@ -304,7 +301,7 @@ fn keep() {
     }
 }
 
-/// Does a timer that was taken from the queue.
+/// Calls the function of a timer that was taken from the queue.
 fn do_one(mut timers: MutexGuard<'_, Timers>, number: u64, due: Instant) {
     let timer = timers.all.get_mut(&number);
     let timer = timer.expect("what is in the queue is in the table");

@@ -1,16 +1,16 @@
-//! Topics: what is published is told to all who have subscribed.
+//! Topics: a published message goes to all subscribers.
 //!
-//! | delivery | an actor | a function |
+//! | delivery | to an actor | to a function |
 //! |---|---|---|
-//! | [`Topic::new`] | is sent to by the publisher | is called by an actor of its own |
-//! | [`Topic::per_subscriber`] | is sent to by an actor of its own | is called by an actor of its own |
+//! | [`Topic::new`] | the publisher sends | an actor of its own calls it |
+//! | [`Topic::per_subscriber`] | an actor of its own sends | an actor of its own calls it |
 //!
-//! A publisher waits for no subscriber: one that has no room misses the message, and counts that.
-//! [`Topic::patience`] gives each of them time.
+//! A publisher waits for no subscriber: a subscriber without room misses the message, and counts
+//! that. [`Topic::patience`] gives each subscriber time.
 //!
-//! The list of subscribers is copied when it changes, and not when something is published: a
-//! publisher goes through the list that it has found, without the lock, and the subscribers' gates
-//! keep it from telling those who have left since.
+//! The list of subscribers is copied when it changes, not when a message is published. A publisher
+//! goes through the list that it has found, without the lock, and the subscribers' gates keep it
+//! from telling those that have left since.
 
 mod subscriber;
 
@@ -26,10 +26,10 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, Weak};
 use subscriber::{Call, Delivered, Subscriber};
 
-/// Tells all its subscribers what is published.
+/// Publishes messages to all its subscribers.
 ///
-/// Clones are the same topic. What one thread publishes comes to each subscriber in order. A topic
-/// does not keep its subscribers open, and those that have ended are removed.
+/// Clones are the same topic. Messages that one thread publishes reach each subscriber in order. A
+/// topic does not keep its subscribers open, and drops those that have ended.
 ///
 /// # Examples
 /// ```
@@ -51,7 +51,7 @@ use subscriber::{Call, Delivered, Subscriber};
 pub struct Topic<T: 'static>(Arc<Shared<T>>);
 
 struct Shared<T: 'static> {
-    /// Each subscriber is sent to by an actor of its own.
+    /// Each subscriber has an actor of its own that sends to it.
     is_relayed: bool,
     state: Mutex<State<T>>,
 }
@@ -65,14 +65,15 @@ struct State<T: 'static> {
 }
 
 impl<T: Send + 'static> Topic<T> {
-    /// Makes a topic that puts what is published into the mailboxes of its subscribers.
+    /// Makes a topic that puts messages into the mailboxes of its subscribers.
     #[expect(clippy::new_without_default, reason = "one of two deliveries")]
     pub fn new() -> Topic<T> {
         Topic::delivering(false)
     }
 
-    /// Makes a topic with an actor per subscriber, which waits for room at that: so one that is
-    /// slow delays nobody, and misses nothing unless it is more than 1,024 messages behind.
+    /// Makes a topic with an actor per subscriber, which waits for room at the subscriber. So a
+    /// slow subscriber delays no other one, and misses nothing unless it is more than 1,024
+    /// messages behind.
     pub fn per_subscriber() -> Topic<T> {
         Topic::delivering(true)
     }
@@ -94,13 +95,14 @@ impl<T: Send + 'static> Topic<T> {
         self
     }
 
-    /// Sets how long a publisher waits for room at each subscriber, before that misses the message.
+    /// Sets how long a publisher waits for room at each subscriber before the subscriber misses the
+    /// message.
     pub fn patience(self, limit: Duration) -> Topic<T> {
         locked(&self.0.state).patience = limit;
         self
     }
 
-    /// Has an actor, or another receiver, sent what is published, until the subscription is
+    /// Sends each published message to an actor, or another receiver, until the subscription is
     /// dropped.
     ///
     /// # Panics
@@ -109,8 +111,8 @@ impl<T: Send + 'static> Topic<T> {
         self.try_subscribe(subscriber).expect("room for one more")
     }
 
-    /// Has a function called with what is published, by an actor of its own, until the subscription
-    /// is dropped. A panic of it does not end the subscription.
+    /// Calls a function with each published message, on an actor of its own, until the subscription
+    /// is dropped. A panic of the function does not end the subscription.
     ///
     /// # Panics
     /// If there is a [limit](Topic::limit), and it is reached.
@@ -118,7 +120,7 @@ impl<T: Send + 'static> Topic<T> {
         self.try_subscribe_with(f).expect("room for one more")
     }
 
-    /// Does what [`subscribe`](Topic::subscribe) does, if there are not too many subscribers.
+    /// Does what [`subscribe`](Topic::subscribe) does, unless the limit is reached.
     ///
     /// # Errors
     /// The [limit](Topic::limit) is reached.
@@ -146,8 +148,7 @@ impl<T: Send + 'static> Topic<T> {
         })
     }
 
-    /// Does what [`subscribe_with`](Topic::subscribe_with) does, if there are not too many
-    /// subscribers.
+    /// Does what [`subscribe_with`](Topic::subscribe_with) does, unless the limit is reached.
     ///
     /// # Errors
     /// The [limit](Topic::limit) is reached.
@@ -167,7 +168,7 @@ impl<T: Send + 'static> Topic<T> {
 }
 
 impl<T: Clone + Send + 'static> Topic<T> {
-    /// Tells all subscribers, and returns to how many the message was handed.
+    /// Publishes a message. Returns the number of subscribers that have got it.
     pub fn publish(&self, message: T) -> usize {
         let (subscribers, patience) = {
             let state = locked(&self.0.state);
@@ -217,9 +218,9 @@ impl<T: Send + 'static> Shared<T> {
         Ok(Subscription::new(Arc::downgrade(self), subscriber))
     }
 
-    /// Takes subscribers out.
+    /// Removes subscribers.
     fn remove(&self, is_out: impl Fn(&Subscriber<T>) -> bool) {
-        // The lists are dropped after the lock, with what the program has in them.
+        // The lists are dropped after the lock is released, since they hold values of the program.
         let (_before, out) = {
             let mut state = locked(&self.state);
             let (out, kept): (Vec<_>, Vec<_>) = state
@@ -250,7 +251,7 @@ impl<T> fmt::Debug for Topic<T> {
     }
 }
 
-/// To send to a topic is to publish. It always succeeds.
+/// A send to a topic publishes. It always succeeds.
 impl<T: Clone + Send + 'static> Tell<T> for Topic<T> {
     fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.publish(message);
@@ -282,7 +283,7 @@ impl<T: Clone + Send + 'static> Sends<T> for WeakTopic<T> {
     }
 }
 
-/// A topic has as many subscribers as it may have.
+/// The topic has as many subscribers as its limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscribeError(usize);
 

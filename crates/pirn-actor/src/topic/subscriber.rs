@@ -1,15 +1,14 @@
-//! One subscriber of a topic: how a message gets to it, and how that ends.
+//! One subscriber of a topic: how messages reach it, and how that ends.
 //!
-//! Each delivery passes a gate, so that a subscription ends exactly:
+//! Each delivery passes a gate, so a subscription ends at an exact moment:
 //!
 //! ```text
 //!   delivery:    enter ------ deliver ------ leave
-//!   end:                 close, then wait until all deliveries have left, but those of this thread
+//!   end:                 close, then wait until all deliveries have left, except this thread's
 //! ```
 //!
-//! When a subscription has ended, the program may free what its subscriber uses. No lock is held
-//! while a delivery is on its way, so a subscriber may end its own subscription while it is told
-//! something.
+//! After the end the program may free what its subscriber uses. No lock is held during a delivery,
+//! so a subscriber may end its own subscription while it is being called.
 
 use super::Shared;
 use crate::actor::{Address, Builder, Target, Tell};
@@ -25,7 +24,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 pub(super) type Call<T> = Box<dyn Fn(T) + Send + Sync>;
 
-/// Whether one subscriber has got a message.
+/// The result of a delivery to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
     Told,
@@ -41,11 +40,11 @@ pub(super) struct Subscriber<T: 'static> {
 }
 
 enum By<T: 'static> {
-    /// It is sent to by the publisher.
+    /// The publisher sends to it.
     Mailbox(Target<T>),
-    /// It is called by an actor of its own.
+    /// An actor of its own calls it.
     Caller(Address<T>),
-    /// It is sent to by an actor of its own, which may wait for room.
+    /// An actor of its own sends to it, and may wait for room.
     Relay(Address<T>, Target<T>),
 }
 
@@ -75,16 +74,16 @@ impl<T: Send + 'static> Subscriber<T> {
         let actor = Builder::new().name("subscriber").consumer(move |message| {
             let within = passed.enter();
             if within.is_some() && to.send(message).is_err() {
-                // Relaxed: a number for people.
+                // Relaxed: a number for the program's logs.
                 passed.missed.fetch_add(1, Ordering::Relaxed);
             }
         });
         Subscriber::new(gate, By::Relay(actor, target))
     }
 
-    /// Gets a message to the subscriber, and waits for room as long as `patience`.
+    /// Delivers a message, and waits for room for as long as `patience`.
     pub(super) fn deliver(&self, message: T, patience: Duration) -> Delivered {
-        // Those who have an actor of their own pass the gate there.
+        // A subscriber with an actor of its own passes the gate on that actor's thread.
         let refusal = match &self.by {
             By::Mailbox(target) => {
                 let Some(_within) = self.gate.enter() else {
@@ -101,7 +100,7 @@ impl<T: Send + 'static> Subscriber<T> {
             None => Delivered::Told,
             Some(Refusal::Closed) => Delivered::Over,
             Some(_) => {
-                // Relaxed: a number for people.
+                // Relaxed: a number for the program's logs.
                 self.gate.missed.fetch_add(1, Ordering::Relaxed);
                 Delivered::Missed
             }
@@ -120,19 +119,19 @@ impl<T: Send + 'static> Subscriber<T> {
         self.gate.missed.load(Ordering::Relaxed)
     }
 
-    /// Lets no further message through, and ends what was there for this subscriber.
+    /// Closes the gate, and ends the subscriber's own actor.
     pub(super) fn close(&self) {
         self.gate.close();
         match &self.by {
             By::Mailbox(_) => {}
             By::Caller(actor) => actor.stop(),
-            // It may wait for room, for ever.
+            // The actor may be waiting for room, for ever.
             By::Relay(actor, _) => actor.kill(),
         }
     }
 
-    /// Does the same, and waits until nobody is telling the subscriber anything. Does not wait for
-    /// one that waits for this thread's actor.
+    /// Does what `close` does, and waits until no delivery is under way. Does not wait for a
+    /// delivery that waits for this thread's actor.
     pub(super) fn end(&self) {
         self.close();
         let waits = match &self.by {
@@ -148,7 +147,7 @@ impl<T: Send + 'static> Subscriber<T> {
     }
 }
 
-/// Sends, and returns why not, if not.
+/// Sends a message. Returns why, if the target does not take it.
 fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal> {
     if patience.is_zero() {
         let error = target.try_send(message).err()?;
@@ -157,20 +156,20 @@ fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal
     let told = Limit::after(patience).hold_during(|| target.send(message));
     let error = told.err()?;
     if *error.refusal() == Refusal::Interrupted {
-        // It is the publisher's, who learns of it by its next wait.
+        // The interrupt was for the publisher, whose next wait fails by it.
         thread::current().interrupt();
     }
     Some(error.refusal().clone())
 }
 
-/// Calls the program's function. Its panic has been reported by the hook, and concerns neither the
-/// publisher nor others.
+/// Calls the program's function. The panic hook has reported its panic, which concerns neither the
+/// publisher nor other subscribers.
 fn call<T>(f: &Call<T>, message: T) {
     let _ = Panic::catch(|| f(message));
 }
 
 struct Gate {
-    /// The number of messages for which there was no room behind the gate.
+    /// The number of messages that the subscriber has missed because it had no room.
     missed: AtomicU64,
     state: Mutex<State>,
     left: Condvar,
@@ -179,11 +178,11 @@ struct Gate {
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// The threads that deliver. One that publishes while it is told something is here twice.
+    /// The threads that deliver. A thread that publishes in a delivery is here twice.
     within: Vec<ThreadId>,
 }
 
-/// A delivery is on its way, for as long as this exists.
+/// A delivery that is under way while this exists.
 struct Within<'a>(&'a Gate);
 
 fn this_thread() -> ThreadId {
@@ -209,7 +208,7 @@ impl Gate {
         Some(Within(self))
     }
 
-    /// Lets no further delivery in.
+    /// Closes the gate for further deliveries.
     fn close(&self) {
         locked(&self.state).is_closed = true;
     }
@@ -218,7 +217,7 @@ impl Gate {
         locked(&self.state).is_closed
     }
 
-    /// Waits until all deliveries have left, but those of which this call is a part.
+    /// Waits until all deliveries have left, except those on this thread.
     fn wait(&self) {
         let this = this_thread();
         let mut state = locked(&self.state);
@@ -245,11 +244,11 @@ impl Drop for Within<'_> {
     }
 }
 
-/// Being told what is published, for as long as this exists.
+/// A subscription to a topic. It lasts while this exists.
 ///
-/// When it has been dropped, nobody is told anything any more: the drop waits for a call of the
-/// subscriber that is on its way, unless that call itself is what drops it. Messages that are in
-/// the subscriber's mailbox stay there.
+/// When it has been dropped, the subscriber gets no further message: the drop waits for a delivery
+/// that is under way, unless it happens in that delivery. Messages that are in the subscriber's
+/// mailbox stay there.
 ///
 /// # Examples
 /// ```
@@ -272,13 +271,12 @@ impl Subscription {
         Subscription(Some(Arc::new(Subscribed { topic, subscriber })))
     }
 
-    /// Has the subscription last until the subscriber ends, or the topic.
+    /// Lets the subscription last until the subscriber or the topic ends.
     pub fn detach(mut self) {
         self.0 = None;
     }
 
-    /// Returns the number of messages that the subscriber has not been told because it had no room
-    /// for them.
+    /// Returns the number of messages that the subscriber has missed because it had no room.
     pub fn missed(&self) -> u64 {
         self.ends().missed()
     }
@@ -309,7 +307,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// A subscription, whatever is published.
+/// A subscription, whatever the type of the messages.
 trait Ends: Send + Sync {
     fn end(&self);
     fn missed(&self) -> u64;

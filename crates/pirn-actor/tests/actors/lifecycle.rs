@@ -44,8 +44,8 @@ fn told(builder: Builder) -> (Ref<Told>, Receiver<String>) {
 
 #[watched]
 fn a_state_starts_before_its_first_message_and_stops_after_its_last() {
-    let ends: [(fn(&(dyn Actor + 'static)), Exit); 3] = [
-        (<dyn Actor>::close, Exit::Closed),
+    let ends = [
+        (<dyn Actor>::close as fn(&_), Exit::Closed),
         (<dyn Actor>::stop, Exit::Stopped),
         (<dyn Actor>::kill, Exit::Killed),
     ];
@@ -217,4 +217,25 @@ fn a_new_state_watches_nothing_and_an_actor_that_has_ended_neither() {
     other.close();
     assert_eq!(other.join(), Exit::Closed);
     assert_eq!(other.join_timeout(HOUR), Some(Exit::Closed));
+}
+
+impl Handler<Vec<Ref<u32>>> for Watcher {
+    type Reply = ();
+    fn handle(&mut self, actors: Vec<Ref<u32>>, context: &Context<Self>) {
+        std::thread::scope(|scope| {
+            for actor in &actors {
+                scope.spawn(|| context.watch(actor, |exit| Down("one", exit)));
+            }
+        });
+    }
+}
+
+#[watched]
+fn threads_of_a_handler_may_watch_at_once() {
+    let (tell, told) = mpsc::channel();
+    let watcher = actor::spawn(Watcher { tell });
+    let actors: Vec<_> = (0..50).map(actor::spawn).collect();
+    watcher.ask(actors.clone()).unwrap();
+    actors.iter().for_each(|actor| actor.close());
+    assert_eq!(told.iter().take(50).count(), 50);
 }

@@ -321,3 +321,26 @@ fn there_is_one_registry_for_the_whole_program() {
     sends.join().unwrap();
     assert_eq!(told.recv().unwrap(), 7);
 }
+
+/// Uses the registry when it is dropped.
+struct Asks(Registry);
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        self.0.names();
+    }
+}
+
+#[watched]
+fn a_message_that_no_actor_gets_may_use_the_registry_when_it_is_dropped() {
+    let registry = Registry::new();
+    let early = |limit| {
+        let sent = registry.send_early("name", Asks(registry.clone()), 9, limit);
+        sent.unwrap();
+    };
+    early(MS);
+    until(|| registry.send_early("name", 0, 1, HOUR).is_ok());
+    early(HOUR);
+    let (other, _told) = listener::<u32>();
+    registry.register("name", &other).unwrap(); // which accepts no such messages
+}

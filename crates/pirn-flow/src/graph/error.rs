@@ -1,8 +1,8 @@
-//! What can be wrong with a graph, and with a run through it. Each error names the node.
+//! Errors of a graph and of a run through it. Each error names the node.
 
 use core::fmt;
 
-/// What is wrong with a [`Template`](super::Template).
+/// Why a [`Template`](super::Template) is invalid.
 ///
 /// # Examples
 /// ```
@@ -25,7 +25,7 @@ pub enum Error<N> {
     NeverTaken {
         /// The node that the edge comes from.
         from: N,
-        /// The node that it leads to.
+        /// The node to which it leads.
         to: N,
     },
 }
@@ -45,8 +45,8 @@ impl<N: fmt::Debug> fmt::Display for Error<N> {
 
 impl<N: fmt::Debug> std::error::Error for Error<N> {}
 
-/// Why a run through a [`Graph`](super::Graph) has failed, and at which node. Nodes of branches
-/// are named as others are.
+/// Why a run through a [`Graph`](super::Graph) has failed, and at which node. Nodes of branches are
+/// named like others.
 ///
 /// # Examples
 /// ```
@@ -65,7 +65,7 @@ impl<N: fmt::Debug> std::error::Error for Error<N> {}
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepError<N, E> {
-    /// The node: its step has failed or not begun, or branches of its fork are not over.
+    /// The node whose step has failed or not begun, or whose fork has not ended.
     pub node: N,
     /// Why the run has ended there.
     pub cause: Cause<E>,
@@ -77,17 +77,17 @@ pub struct StepError<N, E> {
 pub enum Cause<E> {
     /// The step returned an error.
     Failed(E),
-    /// The step panicked; or a condition of the node's edges did, or the merge of its fork. The
-    /// text is the panic's.
+    /// The step panicked, or a condition of the node's edges, or the merge of its fork. The text is
+    /// the panic's.
     Panicked(String),
-    /// The run has had as many steps as the graph [allows](super::Template::limit), with the steps
-    /// in branches.
+    /// The run has taken as many steps as the graph [allows](super::Template::limit), including the
+    /// steps of branches.
     TooManySteps(usize),
     /// The [deadline](pirn::scope::deadline()) of the running thread passed.
     TimedOut,
     /// The running thread was [interrupted](pirn::thread::Thread::interrupt).
     Interrupted,
-    /// A thread for a branch cannot be had, and why.
+    /// No thread could be started for a branch. The text says why.
     NoThread(String),
     /// The run was to start at a node that the graph does not have.
     UnknownNode,

@@ -1,4 +1,4 @@
-//! Graphs of steps: which step comes after which, and which ones run at once.
+//! Graphs of steps: which step follows which, and which steps run at once.
 //!
 //! ```text
 //!   plan --> research --> write --> review --> over
@@ -8,12 +8,13 @@
 //! ```
 //!
 //! A run has one state, which it takes from step to step. A fork gives each of its branches a clone
-//! of the state and a thread of a scope, and merges the clones when all branches are over. So a
-//! guard that waits for others is the end of a fork, and it cannot wait for a branch that never
+//! of the state and a thread of a scope, and merges the clones when all branches have ended. So
+//! only the end of a fork waits for several steps, and it cannot wait for a branch that never
 //! comes.
 //!
-//! Rejected: several edges that are followed at once, and steps that wait for several edges. Then
-//! conditions elsewhere decide how long a step waits, and a wrong graph hangs in place of failing.
+//! Rejected: several edges that are followed at once, and steps that wait for several edges.
+//! Conditions elsewhere then decide how long a step waits, and a wrong graph hangs instead of
+//! failing.
 
 mod error;
 mod template;
@@ -30,15 +31,16 @@ use pirn::thread::{self, Panic};
 use std::sync::Arc;
 use template::{Condition, Work};
 
-/// A graph of steps over a state: what an agent, a workflow or a long request does, and in which
-/// order.
+/// A graph of steps over a state: it describes what an agent, a workflow or a long request does,
+/// and in which order.
 ///
 /// Each step is a function of the state, and may block. *Nodes* name the steps: values of any type
-/// that can be compared. After a step the run takes the first of the node's edges whose condition
-/// holds; if there is none, it is over. A [fork](Template::fork) has several branches run at once.
+/// that can be compared. After a step the run follows the first of the node's edges whose condition
+/// holds; if there is none, the run is over. A [fork](Template::fork) runs several branches at
+/// once.
 ///
-/// A graph is shared by any number of runs at the same time. It has no threads of its own: steps
-/// run on the caller's, and branches on virtual threads of a [scope](pirn::scope::open()).
+/// Any number of runs can share a graph at the same time. It has no threads of its own: steps run
+/// on the caller's thread, and branches on virtual threads of a [scope](pirn::scope::open()).
 ///
 /// # Examples
 /// ```
@@ -86,19 +88,17 @@ where
     S: Send,
     E: Send,
 {
-    /// Runs through the graph from this node, and returns when it is over: at a node that has no
-    /// edge whose condition holds.
+    /// Runs through the graph from this node, and returns when the run is over: at a node without
+    /// an edge whose condition holds.
     ///
-    /// The caller's [deadline](pirn::scope::deadline()) and an interrupt hold for all steps and
-    /// branches: waits in them end, and no further step is begun.
+    /// The caller's [deadline](pirn::scope::deadline()) and an interrupt apply to all steps and
+    /// branches: they end waits in them, and no further step begins.
     ///
-    /// # Errors
-    /// See [`StepError`]. The state is as the step that has failed left it, or as it was when the
-    /// fork began that has failed. A run that starts at the node of the error tries that step
-    /// again.
+    /// See [`StepError`]. The state is as the failed step left it, or as it was before the failed
+    /// fork. A run that starts at the node of the error tries that step again.
     ///
     /// # Examples
-    /// A graph whose runs are actors, one for each request:
+    /// An actor that runs a graph for each request:
     /// ```
     /// use pirn_actor as actor;
     /// use pirn_flow::graph::Graph;
@@ -122,7 +122,7 @@ where
         }
     }
 
-    /// Takes steps until there is no next one. There may be as many as are `left`.
+    /// Takes steps until there is no next one, but at most `left`.
     fn walk(&self, start: &N, state: &mut S, left: &AtomicUsize) -> Result<(), StepError<N, E>> {
         let mut next = Some(start);
         while let Some(node) = next {
@@ -131,7 +131,7 @@ where
                 cause,
             };
             self.may_begin(left).map_err(error)?;
-            // The state is the caller's, who is told that the step has panicked.
+            // The caller owns the state, and learns that the step has panicked.
             let step = || Panic::catch(|| self.step(node, state, left));
             let stepped = thread::annotate(&format!("step {node:?}"), step);
             next = stepped.map_err(|panic| error(Cause::Panicked(panic.to_string())))??;
@@ -139,7 +139,7 @@ where
         Ok(())
     }
 
-    /// Counts a step, unless it must not begin.
+    /// Counts a step. Returns an error if it must not begin.
     fn may_begin(&self, left: &AtomicUsize) -> Result<(), Cause<E>> {
         if is_past(scope::deadline()) {
             return Err(Cause::TimedOut);
@@ -147,12 +147,12 @@ where
         if thread::is_interrupted() {
             return Err(Cause::Interrupted);
         }
-        // Relaxed: it is nothing but a count.
+        // Relaxed: a count that orders nothing else.
         let counted = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         counted.map_or(Err(Cause::TooManySteps(self.0.limit)), |_| Ok(()))
     }
 
-    /// Takes a step. Returns the next node, if the run is not over.
+    /// Takes a step. Returns the next node, or `None` if the run is over.
     fn step(
         &self,
         node: &N,
@@ -184,7 +184,7 @@ where
                     JoinError::TimedOut => error(Cause::TimedOut),
                     JoinError::Panicked(panic) => error(Cause::Panicked(panic.to_string())),
                     JoinError::Fork(why) => error(Cause::NoThread(why.to_string())),
-                    // An interrupt: nothing cancels the scope, and its joiner needs no subtasks.
+                    // An interrupt: nothing cancels this scope, and it needs no subtask to succeed.
                     _ => error(Cause::Interrupted),
                 })?;
                 merge(state, ends);

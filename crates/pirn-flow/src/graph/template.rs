@@ -1,4 +1,4 @@
-//! How a graph is described.
+//! Templates: descriptions of graphs.
 
 use super::{Error, Graph};
 use core::fmt;
@@ -6,11 +6,11 @@ use core::hash::Hash;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most steps of a run, if the template does not say.
+/// The most steps of a run, if the template sets no limit.
 const STEPS: usize = 1000;
 
-/// A description of a graph: which nodes there are, what is done at each, and where a run goes from
-/// there. Made by [`Graph::template`].
+/// A description of a graph: its nodes, the work at each, and the edges between them. Made by
+/// [`Graph::template`].
 ///
 /// # Examples
 /// ```
@@ -36,9 +36,9 @@ const STEPS: usize = 1000;
 #[must_use = "a template is built"]
 pub struct Template<N, S, E> {
     pub(super) works: HashMap<N, Work<N, S, E>>,
-    /// Where to go next, in the order in which the conditions are tried.
+    /// The edges from each node, in the order in which their conditions are tried.
     pub(super) edges: HashMap<N, Vec<Edge<N, S>>>,
-    /// Is told the node of a step that is about to begin, and the state.
+    /// Called before each step, with its node and the state.
     pub(super) before_each: Option<Watch<N, S>>,
     pub(super) limit: usize,
     /// A node that has two steps.
@@ -51,7 +51,7 @@ type Watch<N, S> = Box<dyn Fn(&N, &S) + Send + Sync>;
 pub(super) type Condition<S> = Box<dyn Fn(&S) -> bool + Send + Sync>;
 type Edge<N, S> = (N, Option<Condition<S>>);
 
-/// What is done at a node.
+/// The work at a node.
 pub(super) enum Work<N, S, E> {
     Step(Step<S, E>),
     Fork {
@@ -81,11 +81,11 @@ impl<N, S, E> Template<N, S, E>
 where
     N: Clone + Eq + Hash + fmt::Debug,
 {
-    /// Has this function called at a node. It may block, and ask actors.
+    /// Sets the function of a node. It may block, and ask actors.
     ///
     /// # Examples
-    /// A step that asks a [pool](pirn_actor::pool::Pool) is done in no more runs at once than the
-    /// pool has workers:
+    /// A step that asks a [pool](pirn_actor::pool::Pool) runs in at most as many runs at once as
+    /// the pool has workers:
     /// ```
     /// use pirn_actor::{self as actor, AskError};
     /// use pirn_actor::pool::Pool;
@@ -108,12 +108,13 @@ where
         self.with(node, Work::Step(Box::new(f)))
     }
 
-    /// Has several branches run at once at a node: one from each of `branches`, on a thread of its
-    /// own and with a clone of the state, along the edges there until it is over. When all are,
-    /// `merge` is called with the state as it was and the branches' states, in their order.
+    /// Makes a node run several branches at once. Each starts at one of `branches`, on a thread of
+    /// its own and with a clone of the state, and follows the edges from there until it is over.
+    /// When all branches are over, `merge` is called with the state before the fork and the
+    /// branches' states, in the order of `branches`.
     ///
-    /// The first branch that fails ends the run: the others are interrupted and waited for, nothing
-    /// is merged, and the state is as it was before the fork.
+    /// The first branch that fails ends the run: the other branches are interrupted and waited for,
+    /// `merge` is not called, and the state is as it was before the fork.
     ///
     /// # Examples
     /// ```
@@ -162,14 +163,15 @@ where
         self
     }
 
-    /// Leads from a node to another one, or to itself.
+    /// Adds an edge from a node to another one, or to itself.
     pub fn edge(mut self, from: N, to: N) -> Template<N, S, E> {
         self.edges.entry(from).or_default().push((to, None));
         self
     }
 
-    /// Leads from a node to another one, or to itself, if this condition holds after the step. The
-    /// edges of a node are tried in the order in which they are given here.
+    /// Adds an edge from a node to another one, or to itself, for runs in which this condition
+    /// holds after the step. The conditions of a node's edges are tried in the order of these
+    /// calls.
     pub fn edge_if(
         mut self,
         from: N,
@@ -181,15 +183,15 @@ where
         self
     }
 
-    /// Limits the steps of one run, with the steps in branches; a fork is one step itself. Without
-    /// this there may be 1,000: a run that goes round for ever is an error.
+    /// Limits the steps of one run, including the steps of branches; a fork is one step itself. The
+    /// default is 1,000, so a run in an endless loop ends with an error.
     pub fn limit(mut self, steps: usize) -> Template<N, S, E> {
         self.limit = steps;
         self
     }
 
-    /// Has a function called before each step, on the thread that is about to take it: to note the
-    /// progress, or to keep the state, with which a later run may [start](Graph::run) at this node.
+    /// Sets a function that is called before each step, on the step's thread: to note the progress,
+    /// or to save the state, with which a later run may [start](Graph::run) at this node.
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! What a supervisor makes of what it hears.
+//! How a runner handles events.
 
 use super::{Goal, Parent, Runner};
 use crate::actor::Change;
@@ -34,15 +34,15 @@ impl Runner {
         }
     }
 
-    /// A child has paused: because it was told, or by a failure.
+    /// A child has paused: the supervisor told it to, or it has failed.
     fn held(&mut self, i: usize, failure: Option<Failure>) {
         if matches!(self.goal, Goal::End(_)) {
-            return; // it is told to end, or will be
+            return; // it was told to end, or will be
         }
         match (self.statuses[i].stage, failure) {
             (Stage::Running | Stage::Starting, Some(failure)) => self.failed(i, failure),
             (Stage::ToStop, Some(failure)) => {
-                // It is part of a restart, which has been counted.
+                // It belongs to a restart that was counted already.
                 self.put(i, Stage::Down);
                 self.report(i, |child| TreeEvent::Failed { child, failure });
             }
@@ -59,7 +59,7 @@ impl Runner {
         }
     }
 
-    /// A child has ended: because it was told, or other code has ended it.
+    /// A child has ended: the supervisor told it to, or other code has ended it.
     fn ended(&mut self, i: usize, exit: Exit) {
         self.children[i].is_begun = false;
         let at = self.statuses[i].stage;
@@ -83,7 +83,7 @@ impl Runner {
         }
     }
 
-    /// A child has failed, and so have those that are restarted with it.
+    /// A child has failed: marks those that are restarted with it.
     fn failed(&mut self, i: usize, failure: Failure) {
         let did_not_start = self.children[i].is_new && self.statuses[i].stage == Stage::Starting;
         self.put(i, Stage::Down);
@@ -112,7 +112,7 @@ impl Runner {
         }
     }
 
-    /// The supervisor has failed as a whole: `failure` of this child is more than it can mend.
+    /// Fails the supervisor as a whole, since `failure` of this child is one too many.
     fn give_up(&mut self, i: usize, failure: Failure, all: Failure) {
         let mends_above = match &self.parent {
             Parent::Starter(_) => false,
@@ -127,7 +127,7 @@ impl Runner {
         self.end_all(Exit::Failed(all));
     }
 
-    /// The supervisor above has all children begin anew: as in OTP, also those that had ended.
+    /// Restarts all children for the supervisor above, including those that had ended, as in OTP.
     fn go_on(&mut self) {
         if !matches!(self.goal, Goal::Held) {
             return;
@@ -144,7 +144,7 @@ impl Runner {
     }
 }
 
-/// Returns what is wrong with a child that has ended in this way.
+/// Returns the failure of a child that has ended like this.
 fn failure_of(exit: Exit) -> Failure {
     match exit {
         Exit::Failed(failure) => failure,

@@ -1,4 +1,4 @@
-//! Children that go down, to pause or to end, and those that do not hear it.
+//! How a runner takes children down, and leaves those that do not stop in time.
 
 use super::{Goal, Runner};
 use crate::error::Exit;
@@ -8,7 +8,7 @@ use crate::supervisor::plan::Stage;
 use std::time::Instant;
 
 impl Runner {
-    /// Tells a child to pause, or to end, and gives it time.
+    /// Tells a child to pause or to end, and sets its time limit.
     pub(super) fn take_down(&mut self, i: usize) {
         let ends = self.ends(i);
         self.put(i, Stage::Stopping);
@@ -25,7 +25,7 @@ impl Runner {
         }
     }
 
-    /// Goes on without children that have not heard in time.
+    /// Continues without children that have not paused or ended in time.
     pub(super) fn give_up_late(&mut self) {
         let now = Instant::now();
         for i in 0..self.children.len() {
@@ -45,7 +45,7 @@ impl Runner {
         }
     }
 
-    /// Has all children pause.
+    /// Pauses all children.
     pub(super) fn hold_all(&mut self, goal: Goal) {
         self.goal = goal;
         for i in 0..self.children.len() {
@@ -53,7 +53,7 @@ impl Runner {
         }
     }
 
-    /// Has all children end, also those that pause and those that have not heard.
+    /// Ends all children, including paused and stuck ones.
     pub(super) fn end_all(&mut self, exit: Exit) {
         if matches!(self.goal, Goal::End(_)) {
             return;
@@ -68,7 +68,7 @@ impl Runner {
         }
     }
 
-    /// Has a child restarted with another one, which is not before `due`.
+    /// Marks a child for a restart with another one, not before `due`.
     pub(super) fn mark(&mut self, i: usize, due: Option<Instant>) {
         match self.statuses[i].stage {
             Stage::Running | Stage::Starting => self.put(i, Stage::ToStop),

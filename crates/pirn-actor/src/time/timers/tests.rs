@@ -1,4 +1,4 @@
-//! The timers themselves. The tests share them, and run at the same time.
+//! Tests of the timers. They share the timers' thread, and run at the same time.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ fn timers_are_done_in_the_order_of_their_times() {
         begun.send(()).unwrap();
         let _ = released.recv();
     });
-    begins.recv().unwrap(); // the keeper is kept
+    begins.recv().unwrap(); // the timers' thread is busy
     let (tell, told) = mpsc::channel();
     let start = Instant::now();
     for n in [3, 1, 0, 2] {
@@ -30,7 +30,7 @@ fn timers_are_done_in_the_order_of_their_times() {
 
 #[test]
 fn a_timer_that_is_made_while_the_keeper_leaves_is_done() {
-    // A keeper without timers leaves after a millisecond.
+    // A thread without timers leaves after 1 ms.
     for micros in 0..300 {
         let (tell, told) = mpsc::channel();
         after(Duration::ZERO, move || tell.send(()).unwrap());
@@ -102,7 +102,7 @@ fn a_timer_that_is_cancelled_while_it_is_done_is_not_done_again() {
         assert!(!timer.cancel());
         assert!(timer.is_over());
         drop(release);
-        // The keeper has come past it.
+        // The thread has passed it.
         let (tell, told) = mpsc::channel();
         after(Duration::ZERO, move || tell.send(()).unwrap());
         told.recv().unwrap();
@@ -115,7 +115,7 @@ fn a_resting_timer_may_be_called_before_it_rests() {
     let (tell, told) = mpsc::channel();
     let mut left = 100;
     let act = move |number, _| {
-        again(number, Instant::now()); // as by a receiver that is very fast
+        again(number, Instant::now()); // as a very fast receiver does
         left -= 1;
         tell.send(left).unwrap();
         if left == 0 { Next::Over } else { Next::Resting }
