@@ -29,7 +29,6 @@ struct Search<'a> {
     tables: Option<Vec<MutexGuard<'static, Option<Edges>>>>,
     /// The actor that is about to wait, its target and its time limit.
     from: &'a Identity,
-    to: &'a To,
     limit: Limit,
 }
 
@@ -39,7 +38,6 @@ pub(super) fn circle(from: &Identity, to: &To, limit: Limit) -> Option<Cycle> {
     let mut search = Search {
         tables: None,
         from,
-        to,
         limit,
     };
     if let To::Actor(to) = to
