@@ -27,7 +27,7 @@ struct Group {
 struct Search<'a> {
     /// All tables, locked. If `None`, each table is locked while it is searched.
     tables: Option<Vec<MutexGuard<'static, Option<Edges>>>>,
-    /// The actor that is about to wait, its target and its time limit.
+    /// The actor that is about to wait, and its time limit.
     from: &'a Identity,
     limit: Limit,
 }
