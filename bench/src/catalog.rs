@@ -1,4 +1,4 @@
-//! What is measured: `catalog.toml`, read, with its sizes computed for this run.
+//! Reads `catalog.toml`, which says what is measured, and computes the sizes for this run.
 //!
 //! A [`Workload`] has [`Case`]s; a case says what the peers are told, who measures, and which
 //! numbers ([`Metric`]) come of it.
@@ -182,7 +182,7 @@ impl Params {
         }
     }
 
-    /// Sets those of the pairs whose keys are here.
+    /// Sets the values of the keys that are here, and ignores the other pairs.
     pub fn set<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a String, &'a u64)>) {
         for (key, new) in pairs {
             if let Some(value) = self.0.get_mut(key) {

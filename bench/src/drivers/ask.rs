@@ -46,13 +46,13 @@ pub fn round(
     ])
 }
 
-/// What a load was answered.
+/// The answers that a load has got.
 struct Answers {
     requests: u64,
     per_second: f64,
     p50_ms: f64,
     p99_ms: f64,
-    /// What was not answered.
+    /// The requests without an answer, in words.
     lost: Option<String>,
 }
 

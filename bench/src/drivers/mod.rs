@@ -48,7 +48,7 @@ pub struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// A parameter of either side, 0 if there is none.
+    /// Returns a parameter of the peer or of the client, or 0.
     fn get(&self, key: &str) -> u64 {
         self.params
             .get(key)

@@ -15,8 +15,7 @@
 
 use crate::actor::{Address, Builder, Passed, RETRY, Receive, Threads, exit};
 use crate::error::{Refusal, SendError, discard};
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Admission, Line, Overflow, Patience, Phase};
 use crate::poison::locked;
 use crate::reply::{self, Reply};

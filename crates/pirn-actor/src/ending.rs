@@ -192,26 +192,25 @@ impl Ending {
 
     /// Waits for the end.
     pub(crate) fn join(&self, limit: Limit) -> Option<Exit> {
-        self.wait(limit, |state| state.exit().is_some()).0
+        self.wait(limit, |state| state.exit().is_some())
     }
 
-    /// Waits until the recipe has made a state `count` times, or the actor has ended. Returns the
-    /// exit if the actor has ended, and whether either happened in time.
-    pub(crate) fn wait_built(&self, count: u32, limit: Limit) -> (Option<Exit>, bool) {
-        self.wait(limit, |state| {
-            state.exit().is_some() || state.built >= count
-        })
+    /// Waits until the recipe has made a state `count` times. Fails if the actor has ended.
+    pub(crate) fn wait_built(&self, count: u32) -> Result<(), Exit> {
+        let is_over = |state: &State| state.exit().is_some() || state.built >= count;
+        self.wait(Limit::NEVER, is_over).map_or(Ok(()), Err)
     }
 
-    /// Waits until `is_over` returns true. Returns the exit, and whether that happened in time.
-    fn wait(&self, limit: Limit, is_over: impl Fn(&State) -> bool) -> (Option<Exit>, bool) {
+    /// Waits until `is_over` returns true, or the time is over. Returns the exit if the actor has
+    /// ended.
+    fn wait(&self, limit: Limit, is_over: impl Fn(&State) -> bool) -> Option<Exit> {
         let mut state = locked(&self.state);
         while !is_over(&state) {
             let left = limit
                 .instant()
                 .map(|at| at.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return (state.exit().cloned(), false);
+                break;
             }
             state.waiting += 1;
             state = match left {
@@ -226,7 +225,7 @@ impl Ending {
             };
             state.waiting -= 1;
         }
-        (state.exit().cloned(), true)
+        state.exit().cloned()
     }
 }
 

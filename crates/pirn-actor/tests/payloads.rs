@@ -13,26 +13,11 @@ use pirn_actor::topic::Topic;
 use pirn_actor::{
     self as actor, AskError, Builder, Context, Exit, Function, Handler, Ref, Restarts,
 };
+use pirn_testing::{Bomb, burst, is_bomb};
 use std::fmt::Debug;
-use std::panic::panic_any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-
-/// A payload that panics when it is dropped, with a payload that does, too.
-struct Bomb(u32);
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        if self.0 > 0 {
-            panic_any(Bomb(self.0 - 1));
-        }
-    }
-}
-
-fn burst() -> ! {
-    panic_any(Bomb(2))
-}
 
 /// Panics for an odd number.
 fn even(n: u32) -> u32 {
@@ -44,13 +29,6 @@ fn even(n: u32) -> u32 {
 
 fn is_failed<T: Debug>(result: Result<T, AskError>) -> bool {
     matches!(result, Err(AskError::Failed(_)))
-}
-
-fn is_bomb(panic: Panic) -> bool {
-    let payload = panic.into_payload();
-    let is_bomb = payload.is::<Bomb>();
-    std::mem::forget(payload);
-    is_bomb
 }
 
 fn has_failed(exit: &Exit) -> bool {
@@ -279,5 +257,5 @@ fn a_scope_ends_its_actors_and_passes_the_panic_on() {
             burst()
         })
     });
-    assert!(is_bomb(panic.unwrap_err()));
+    assert!(is_bomb(panic.unwrap_err().into_payload()));
 }

@@ -161,13 +161,13 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
     }
 
     /// Sends each change to an actor, or another receiver. See
-    /// [`Topic::subscribe`](Topic::subscribe).
+    /// [`Topic::subscribe`].
     pub fn subscribe(&self, subscriber: &impl Recipient<Change<T>>) -> Subscription {
         self.0.changes.topic.subscribe(subscriber)
     }
 
     /// Calls a function with each change, on an actor of its own. See
-    /// [`Topic::subscribe_with`](Topic::subscribe_with).
+    /// [`Topic::subscribe_with`].
     pub fn subscribe_with(&self, f: impl Fn(Change<T>) + Send + Sync + 'static) -> Subscription {
         self.0.changes.topic.subscribe_with(f)
     }

@@ -1,5 +1,5 @@
-//! What the tests of all packages share: `#[watched]`, and limits of time that do not depend on the
-//! pace of the machine.
+//! What the tests of all packages share: `#[watched]`, limits of time that do not depend on the
+//! pace of the machine, and small helpers.
 //!
 //! A test waits for conditions, and its [`Watchdog`] ends it if it hangs: no other limit is needed.
 //! A watchdog counts seconds of a machine that is not busy: where three threads or processes want
@@ -11,8 +11,12 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+mod bomb;
+mod gate;
 mod servers;
 
+pub use bomb::{Bomb, burst, is_bomb};
+pub use gate::Gate;
 pub use pirn_testing_macros::watched;
 pub use servers::{Folder, Running, Server, watch};
 

@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result};
 use kameo::actor::{ActorRef, Spawn};
 use kameo::message::{Context, Message};
 use peer_protocol::actors::{self, Actor, System};
+use peer_protocol::on_tokio;
 use std::convert::Infallible;
 use std::process::ExitCode;
-use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     peer_protocol::run("kameo", env!("MEASURED"), actors::find::<Kameo>)
@@ -48,28 +48,11 @@ impl<A: Actor<Kameo>> Message<Ask<A::Ask>> for Shell<A> {
 }
 
 impl System for Kameo {
-    type Runtime = Runtime;
+    on_tokio!();
+
     type Ref<A: Actor<Self>> = ActorRef<Shell<A>>;
     type Life = ();
     type End<A: Actor<Self>> = ActorRef<Shell<A>>;
-
-    fn start() -> Result<Runtime> {
-        Runtime::new().context("cannot start the runtime")
-    }
-
-    fn run<T: Send + 'static>(
-        runtime: &Runtime,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        runtime.block_on(runtime.spawn(work))?
-    }
-
-    fn task(
-        work: impl Future<Output = Result<()>> + Send + 'static,
-    ) -> impl Future<Output = Result<()>> + Send {
-        let task = tokio::spawn(work);
-        async move { task.await? }
-    }
 
     async fn spawn<A: Actor<Self>>(actor: A) -> Result<(ActorRef<Shell<A>>, ())> {
         Ok((Shell::spawn(Shell(actor)), ()))

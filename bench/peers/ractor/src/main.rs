@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result};
 use peer_protocol::actors::{self, Actor, Letter, System};
+use peer_protocol::on_tokio;
 use ractor::concurrency::{self, JoinHandle};
 use ractor::{ActorProcessingErr, ActorRef, RpcReplyPort};
 use std::marker::PhantomData;
 use std::process::ExitCode;
-use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     peer_protocol::run("ractor", env!("MEASURED"), actors::find::<Ractor>)
@@ -49,28 +49,11 @@ impl<A: Actor<Ractor>> ractor::Actor for Shell<A> {
 }
 
 impl System for Ractor {
-    type Runtime = Runtime;
+    on_tokio!();
+
     type Ref<A: Actor<Self>> = ActorRef<Message<A>>;
     type Life = JoinHandle<()>;
     type End<A: Actor<Self>> = JoinHandle<()>;
-
-    fn start() -> Result<Runtime> {
-        Runtime::new().context("cannot start the runtime")
-    }
-
-    fn run<T: Send + 'static>(
-        runtime: &Runtime,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        runtime.block_on(runtime.spawn(work))?
-    }
-
-    fn task(
-        work: impl Future<Output = Result<()>> + Send + 'static,
-    ) -> impl Future<Output = Result<()>> + Send {
-        let task = tokio::spawn(work);
-        async move { task.await? }
-    }
 
     async fn spawn<A: Actor<Self>>(actor: A) -> Result<(Self::Ref<A>, JoinHandle<()>)> {
         Ok(ractor::Actor::spawn(None, Shell(PhantomData), actor).await?)

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use peer_protocol::actors::{Actor, Letter, System};
-use tokio::runtime::Runtime;
+use peer_protocol::on_tokio;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -14,28 +14,11 @@ pub struct Tasks;
 type Message<A> = Letter<Tasks, A, oneshot::Sender<u64>>;
 
 impl System for Tasks {
-    type Runtime = Runtime;
+    on_tokio!();
+
     type Ref<A: Actor<Self>> = mpsc::Sender<Message<A>>;
     type Life = JoinHandle<()>;
     type End<A: Actor<Self>> = JoinHandle<()>;
-
-    fn start() -> Result<Runtime> {
-        Runtime::new().context("cannot start the runtime")
-    }
-
-    fn run<T: Send + 'static>(
-        runtime: &Runtime,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        runtime.block_on(runtime.spawn(work))?
-    }
-
-    fn task(
-        work: impl Future<Output = Result<()>> + Send + 'static,
-    ) -> impl Future<Output = Result<()>> + Send {
-        let task = tokio::spawn(work);
-        async move { task.await? }
-    }
 
     async fn spawn<A: Actor<Self>>(actor: A) -> Result<(Self::Ref<A>, JoinHandle<()>)> {
         let (sender, inbox) = mpsc::channel(ROOM);

@@ -4,15 +4,14 @@ use super::context::Context;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
 use super::runner;
-use crate::edges::{self, To};
+use crate::edges::To;
 use crate::envelope::Envelope;
 use crate::error::{Failure, short_name};
 use crate::identity::Identity;
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
 use core::time::Duration;
-use pirn::thread;
+use pirn::thread::{self, Panic};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -38,6 +37,19 @@ pub(crate) type Options = Option<Arc<Rare>>;
 
 /// Called with the name of a message's type.
 pub(crate) type OnUndelivered = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Returns the function that is called for messages that are not delivered.
+pub(crate) fn on_undelivered(options: &Options) -> Option<&OnUndelivered> {
+    options.as_deref()?.on_undelivered.as_ref()
+}
+
+/// Calls this function, if there is one, for a message of the type `name`. A panic ends only the
+/// function: the panic hook has reported it, and the caller goes on with the other messages.
+pub(crate) fn tell_undelivered(function: Option<&OnUndelivered>, name: &str) {
+    if let Some(function) = function {
+        let _ = Panic::catch(|| function(name));
+    }
+}
 
 /// Options that few builders set.
 #[derive(Clone, Default)]
@@ -168,11 +180,7 @@ impl<S: Send> Actor for ActorCell<S> {
         if is_closed || runner::end_idle(self, phase) {
             return;
         }
-        let then = self.mailbox.end(phase);
-        if phase == Phase::Killing {
-            edges::interrupted(&self.life.identity);
-        }
-        self.then(then);
+        self.then(self.mailbox.end(phase, &self.life.identity));
     }
 
     fn kind(&self) -> &'static str {
@@ -184,14 +192,11 @@ impl<S: Send> Actor for ActorCell<S> {
     }
 
     fn hold(&self) {
-        let then = self.mailbox.hold();
-        edges::interrupted(&self.life.identity);
-        self.then(then);
+        self.then(self.mailbox.hold(&self.life.identity));
     }
 
     fn go_on(&self) {
-        let then = self.mailbox.release();
-        self.then(then);
+        self.then(self.mailbox.release());
     }
 
     fn about_to_wait(&self) {

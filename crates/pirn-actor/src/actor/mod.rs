@@ -24,7 +24,10 @@ pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};
 
 pub(crate) use builder::CAPACITY;
-pub(crate) use cell::{ActorCell, Body, Change, Item, OnUndelivered, Options, Overseer, Threads};
+pub(crate) use cell::{
+    ActorCell, Body, Change, Item, OnUndelivered, Options, Overseer, Threads, on_undelivered,
+    tell_undelivered,
+};
 pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::{Hooks, Recipe};
 pub(crate) use reference::sends;

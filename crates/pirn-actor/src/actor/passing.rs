@@ -4,7 +4,7 @@
 //! The actor that has made an answer hands it on itself, between two messages. So it waits for room
 //! at the next stage as a handler that sends does, and its own mailbox fills meanwhile.
 
-use super::cell::OnUndelivered;
+use super::cell::{OnUndelivered, on_undelivered, tell_undelivered};
 use super::context::Context;
 use super::handler::Handler;
 use crate::envelope::Parcel;
@@ -127,11 +127,11 @@ impl<M, R> Passed<M, R> {
     }
 
     /// Handles the message, unless its asker has given up, and hands the answer on. Calls
-    /// `undelivered` for an answer that is lost. Returns a panic of `handle`.
+    /// `on_undelivered` for an answer that is lost. Returns a panic of `handle`.
     pub(crate) fn run(
         self,
         handle: impl FnOnce(M) -> R,
-        undelivered: Option<&OnUndelivered>,
+        on_undelivered: Option<&OnUndelivered>,
     ) -> Result<(), Panic> {
         if !self.is_wanted() {
             discard(self);
@@ -153,9 +153,8 @@ impl<M, R> Passed<M, R> {
         // Only program code panics here: the drop of an answer that no asker waits for, or an
         // asker's waker.
         let is_taken = Panic::catch(|| onward.take(answer)).unwrap_or(true);
-        if let (false, true, Some(tell)) = (is_taken, is_answer, undelivered) {
-            // It may panic. The panic hook has reported that, and the actor's work is done.
-            let _ = Panic::catch(|| tell(short_name::<R>()));
+        if is_answer && !is_taken {
+            tell_undelivered(on_undelivered, short_name::<R>());
         }
         result
     }
@@ -168,9 +167,8 @@ where
     R: Send,
 {
     fn deliver(self, state: &mut S, context: &Context<S>) {
-        let rare = context.cell().options.as_deref();
-        let undelivered = rare.and_then(|rare| rare.on_undelivered.as_ref());
-        let outcome = self.run(|message| state.handle(message, context), undelivered);
+        let on_undelivered = on_undelivered(&context.cell().options);
+        let outcome = self.run(|message| state.handle(message, context), on_undelivered);
         outcome.unwrap_or_else(|panic| panic.resume());
     }
 

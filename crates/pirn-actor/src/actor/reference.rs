@@ -300,10 +300,7 @@ impl<S: Send + 'static> Ref<S> {
     /// # Errors
     /// The actor has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
-        match self.0.life.ending.wait_built(1, Limit::NEVER).0 {
-            None => Ok(()),
-            Some(exit) => Err(exit),
-        }
+        self.0.life.ending.wait_built(1)
     }
 }
 

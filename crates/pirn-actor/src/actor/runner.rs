@@ -10,7 +10,9 @@
 //!   it has no state: the supervisor may rely on that when it learns of the pause.
 //! ```
 
-use super::cell::{ActorCell, Body, Change, Item, Rare, Threads};
+use super::cell::{
+    ActorCell, Body, Change, Item, Options, Threads, on_undelivered, tell_undelivered,
+};
 use super::context::Context;
 use super::overtime::Overtime;
 use crate::error::{Exit, Failure, discard};
@@ -221,12 +223,10 @@ fn failed<S: Send>(
 }
 
 /// Reports the messages that were never begun, and drops them.
-pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, rare: Option<&Rare>) {
-    let tell = rare.and_then(|rare| rare.on_undelivered.as_ref());
+pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, options: &Options) {
+    let on_undelivered = on_undelivered(options);
     for item in left {
-        if let Some(tell) = tell {
-            let _ = Panic::catch(|| tell(item.name()));
-        }
+        tell_undelivered(on_undelivered, item.name());
         discard(item);
     }
 }
@@ -234,7 +234,7 @@ pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, rare: Option<&
 fn end<S: Send>(cell: &ActorCell<S>, body: &mut Body<S>, batch: Batch<Item<S>>, exit: Exit) {
     let failure = body.recipe.stop(body.state.take(), &exit);
     let exit = failure.map_or(exit, Exit::Failed);
-    undelivered(cell.mailbox.finish(batch), cell.options.as_deref());
+    undelivered(cell.mailbox.finish(batch), &cell.options);
     discard(core::mem::replace(
         &mut body.recipe,
         super::recipe::Recipe::NONE,

@@ -14,11 +14,11 @@
 use crate::Builder;
 use crate::actor::{
     Address, Context, Handler, Lifecycle, OnUndelivered, Passed, Put, Receive, Ref,
+    tell_undelivered,
 };
 use crate::edges::To;
 use crate::error::{AskError, Exit, Failure, SendError, short_name};
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Patience, Phase};
 use crate::reply::{self, Reply};
 use crate::time::{Limit, timers};
@@ -287,7 +287,7 @@ where
                 let result = Arc::new(result);
                 for onward in onwards {
                     if !onward.take(Ok(Arc::clone(&result))) {
-                        self.undelivered(short_name::<R>());
+                        tell_undelivered(self.on_undelivered.as_ref(), short_name::<R>());
                     }
                 }
             }
@@ -302,23 +302,13 @@ where
     }
 }
 
-impl<T, K, R> Collector<T, K, R> {
-    fn undelivered(&self, name: &str) {
-        if let Some(tell) = &self.on_undelivered {
-            // It may panic. The panic hook has reported that, and the other messages are still to
-            // be reported.
-            let _ = Panic::catch(|| tell(name));
-        }
-    }
-}
-
 impl<T, K, R> Drop for Collector<T, K, R> {
     /// Reports messages that were sent and are in no batch that was handled. Askers of others learn
     /// of it when their `Passed` is dropped.
     fn drop(&mut self) {
         let entries = self.batches.values().flat_map(|batch| &batch.entries);
         for _ in entries.filter(|entry| !entry.onward.is_asked()) {
-            self.undelivered(short_name::<T>());
+            tell_undelivered(self.on_undelivered.as_ref(), short_name::<T>());
         }
     }
 }

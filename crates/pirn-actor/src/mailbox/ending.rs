@@ -7,12 +7,14 @@
 
 use super::word::{END, HOLD};
 use super::{Mailbox, Phase, Shared, Then, Work};
+use crate::edges;
+use crate::identity::Identity;
 use pirn::thread::Thread;
 use std::sync::{MutexGuard, PoisonError};
 
 impl<T> Mailbox<T> {
-    /// Ends the mailbox, in the strictest phase that was asked for.
-    pub(crate) fn end(&self, phase: Phase) -> Then {
+    /// Ends the mailbox of the actor `at`, in the strictest phase that was asked for.
+    pub(crate) fn end(&self, phase: Phase, at: &Identity) -> Then {
         let (then, runner) = {
             let mut shared = self.lock();
             let is_new = shared.phase < phase;
@@ -21,6 +23,9 @@ impl<T> Mailbox<T> {
             (then, interrupts.then(|| shared.begin_interrupt()).flatten())
         };
         self.interrupt(runner);
+        if phase == Phase::Killing {
+            edges::interrupted(at);
+        }
         then
     }
 
@@ -86,19 +91,22 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Makes the runner pause after the current item, which is interrupted. If there is no runner,
-    /// one is to be started: it drops the state. A mailbox that ends before is not held.
-    pub(crate) fn hold(&self) -> Then {
-        let mut shared = self.lock();
-        if shared.phase > Phase::Closing || shared.work == Work::Held {
-            return Then::Nothing;
-        }
-        self.word.set(HOLD);
-        shared.wake_resting();
-        let runner = shared.begin_interrupt();
-        let then = shared.started();
-        drop(shared);
+    /// Makes the runner of the actor `at` pause after the current item, which is interrupted. An
+    /// idle actor needs a runner: it drops the state. A mailbox that ends before is not held.
+    pub(crate) fn hold(&self, at: &Identity) -> Then {
+        let (then, runner) = {
+            let mut shared = self.lock();
+            if shared.phase > Phase::Closing || shared.work == Work::Held {
+                (Then::Nothing, None)
+            } else {
+                self.word.set(HOLD);
+                shared.wake_resting();
+                let runner = shared.begin_interrupt();
+                (shared.started(), runner)
+            }
+        };
         self.interrupt(runner);
+        edges::interrupted(at);
         then
     }
 

@@ -305,7 +305,7 @@ impl<T> Shared<T> {
         self.runner = None;
     }
 
-    /// Counts the runner as started, if there is none.
+    /// Asks for a runner if the mailbox is idle, and counts it as running.
     fn started(&mut self) -> Then {
         match self.work {
             Work::Idle => {

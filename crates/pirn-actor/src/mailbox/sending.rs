@@ -147,7 +147,8 @@ impl<T> Mailbox<T> {
     }
 
     /// Moves the items of waiting senders into the queue, as many as there is room for if `begun`
-    /// items have been begun. The caller is the runner, or starts one if there is none.
+    /// items have been begun. The caller makes sure that a runner takes them: it is the runner, or
+    /// starts one for an idle mailbox.
     pub(super) fn admit(&self, shared: &mut Shared<T>, begun: u64) {
         let mut room = self.room(shared, begun);
         while room > 0 && shared.phase == Phase::Open {

@@ -78,7 +78,7 @@ impl<S: Send + 'static> PoolCell<S> {
         let left = shared.ready.take_all();
         let recipe = shared.recipe.take();
         drop(shared);
-        undelivered(left, self.options.as_deref());
+        undelivered(left, &self.options);
         discard(recipe);
         snapshot::forget(self.identity());
         self.life.ending.publish(&how);

@@ -57,9 +57,6 @@ impl<S: Send + 'static> PoolRef<S> {
     /// The pool has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
         let least = u32::try_from(self.0.least()).unwrap_or(u32::MAX);
-        match self.0.life.ending.wait_built(least, Limit::NEVER).0 {
-            None => Ok(()),
-            Some(exit) => Err(exit),
-        }
+        self.0.life.ending.wait_built(least)
     }
 }

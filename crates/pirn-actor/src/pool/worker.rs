@@ -1,8 +1,8 @@
 //! A worker of a pool: an actor with the pool's state, whose mailbox gets *work loops* instead of
 //! messages.
 //!
-//! A work loop takes message after message from the pool until there is none. Then the worker is
-//! free, and its thread ends; the pool calls it with another work loop. A loop that a panic breaks
+//! A work loop takes message after message until the pool has no more. Then the worker is free, and
+//! its thread ends; the pool calls it with another work loop. A loop that a panic breaks
 //! off, or that gives way to messages that the worker has sent to itself, is followed by another
 //! one: behind those messages, and after the recipe has made a new state.
 
@@ -12,8 +12,7 @@ use super::rules::Tag;
 use crate::actor::{Context, Item, Ref};
 use crate::envelope::{Envelope, Parcel};
 use crate::error::discard;
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Patience, Phase, Then};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;

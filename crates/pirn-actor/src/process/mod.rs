@@ -9,12 +9,13 @@ mod receive;
 pub use inbox::Search;
 pub use inbox::{Inbox, RecvError};
 
-use crate::actor::{Options, Passed, Receive, Recipient, Target, Tell, Threads, exit};
-use crate::edges;
+use crate::actor::{
+    Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
+    tell_undelivered,
+};
 use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
 use crate::identity::{Identity, current_limit, while_working_for};
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Mailbox, Overflow, Patience, Phase, Then};
 use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
@@ -103,11 +104,7 @@ impl<M: Send + 'static> Actor for ProcessCell<M> {
     }
 
     fn end(&self, phase: Phase) {
-        let then = self.mailbox.end(phase);
-        if phase == Phase::Killing {
-            edges::interrupted(&self.life.identity);
-        }
-        self.then(then);
+        self.then(self.mailbox.end(phase, &self.life.identity));
     }
 
     fn kind(&self) -> &'static str {
@@ -119,14 +116,11 @@ impl<M: Send + 'static> Actor for ProcessCell<M> {
     }
 
     fn hold(&self) {
-        let then = self.mailbox.hold();
-        edges::interrupted(&self.life.identity);
-        self.then(then);
+        self.then(self.mailbox.hold(&self.life.identity));
     }
 
     fn go_on(&self) {
-        let then = self.mailbox.release();
-        self.then(then);
+        self.then(self.mailbox.release());
     }
 
     fn about_to_wait(&self) {
@@ -227,12 +221,9 @@ where
         Ok(value) => (exit(phase), Some(value)),
         Err(panic) => (Exit::Failed(Failure::from(&panic)), None),
     };
-    let rare = options.as_deref();
-    let on_undelivered = rare.and_then(|rare| rare.on_undelivered.as_ref());
+    let on_undelivered = on_undelivered(options);
     for message in inbox.finish() {
-        if let Some(tell) = on_undelivered {
-            let _ = Panic::catch(|| tell(short_name::<M>()));
-        }
+        tell_undelivered(on_undelivered, short_name::<M>());
         discard(message);
     }
     *locked(result) = value;

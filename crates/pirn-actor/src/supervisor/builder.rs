@@ -402,7 +402,7 @@ impl Supervisor {
 
     fn last_child(&mut self) -> &mut Child {
         let last = self.children.last_mut();
-        last.expect("this is about the child before, and there is none")
+        last.expect("add a child first: this sets something of the last one")
     }
 
     /// Returns a handle that finds the children added so far, once the supervisor has started.

@@ -3,8 +3,7 @@
 use super::events::Event;
 use super::plan::Stage;
 use crate::identity::Identity;
-use crate::life::Load;
-use crate::life::{Actor, Life};
+use crate::life::{Actor, Life, Load};
 use crate::mailbox::Phase;
 use crate::poison::locked;
 use core::any::Any;

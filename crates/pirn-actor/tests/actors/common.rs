@@ -1,9 +1,10 @@
-//! The watchdog of these tests, and gates.
+//! The watchdog of these tests.
 
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+#[allow(unused_imports)] // not all tests use it
+pub use pirn_testing::Gate;
 pub use pirn_testing::{Watchdog, watched};
 
 /// Starts the watchdog of a test; `#[watched]` calls this.
@@ -15,32 +16,6 @@ pub fn watch(test: &'static str, limit: Duration) -> Watchdog {
         let _ = writeln!(out, "watchdog: {test} hung for {limit:?}\n{actors:#?}");
         let _ = writeln!(out, "{}", pirn::dump::take());
     })
-}
-
-/// A door that is opened once, for all who wait at it.
-#[derive(Clone, Default)]
-
-pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-#[allow(dead_code)] // each test binary uses only a part of it
-impl Gate {
-    pub fn new() -> Gate {
-        Gate::default()
-    }
-
-    pub fn open(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_all();
-    }
-
-    pub fn is_open(&self) -> bool {
-        *self.0.0.lock().unwrap()
-    }
-
-    pub fn wait(&self) {
-        let open = self.0.0.lock().unwrap();
-        drop(self.0.1.wait_while(open, |open| !*open).unwrap());
-    }
 }
 
 /// Yields until something holds.

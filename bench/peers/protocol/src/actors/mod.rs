@@ -2,8 +2,8 @@
 //! implements in some 80 lines.
 //!
 //! All of it is generic, so that the compiler makes a program for each peer without a call through
-//! a table. A peer whose calls block returns futures that are ready when they are first polled
-//! ([`now`]); one on tokio returns those of its library.
+//! a table. Where a peer's calls block, its futures are ready when they are first polled ([`now`]).
+//! A peer on tokio returns its library's futures.
 
 mod outcome;
 mod workloads;
@@ -79,6 +79,32 @@ pub trait System: Sized + Send + Sync + 'static {
     }
 }
 
+/// The runtime of a [`System`] on tokio: the multi-threaded one as it comes.
+#[macro_export]
+macro_rules! on_tokio {
+    () => {
+        type Runtime = ::tokio::runtime::Runtime;
+
+        fn start() -> ::anyhow::Result<Self::Runtime> {
+            ::anyhow::Context::context(Self::Runtime::new(), "cannot start the runtime")
+        }
+
+        fn run<T: Send + 'static>(
+            runtime: &Self::Runtime,
+            work: impl Future<Output = ::anyhow::Result<T>> + Send + 'static,
+        ) -> ::anyhow::Result<T> {
+            runtime.block_on(runtime.spawn(work))?
+        }
+
+        fn task(
+            work: impl Future<Output = ::anyhow::Result<()>> + Send + 'static,
+        ) -> impl Future<Output = ::anyhow::Result<()>> + Send {
+            let task = ::tokio::spawn(work);
+            async move { task.await? }
+        }
+    };
+}
+
 /// What an actor does with its messages, in whatever system.
 pub trait Actor<S: System>: Send + 'static {
     /// A message that is not answered.
@@ -122,11 +148,11 @@ pub enum Letter<S: System, A: Actor<S>, R> {
     Ask(A::Ask, R),
 }
 
-/// What a future gives that is ready when it is first polled: those of a system whose calls block.
+/// Returns the value of a future of a system whose calls block.
 ///
 /// # Panics
 ///
-/// If it is not.
+/// The future is not ready when it is first polled.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

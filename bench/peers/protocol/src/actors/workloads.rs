@@ -70,9 +70,9 @@ impl<S: System, A: Actor<S>> Actors<S, A> {
 struct Counter(u64);
 
 enum Question {
-    /// What is the sum?
+    /// Asks for the sum so far.
     Total,
-    /// What is the number after this one?
+    /// Asks for the number that follows this one.
     Next(u64),
 }
 
