@@ -10,6 +10,7 @@ use pirn_flow::generator::{Out, generate, generate_parallel};
 use pirn_flow::map_reduce::try_map_reduce;
 use pirn_flow::prefetch::prefetch;
 use std::io::{self, Read};
+use std::iter;
 
 fn threads() -> u64 {
     pirn::metrics::snapshot().sum("threads")
@@ -37,9 +38,9 @@ fn no_thread_is_left_behind() {
     // Giving: that fails once the generator is gone, room or not.
     drop_early(|out, begun| {
         begun.open();
-        (0..).try_for_each(|n: u32| {
+        iter::repeat(0).try_for_each(|n| {
             thread::yield_now();
-            Ok(out.give(n as u8)?)
+            Ok(out.give(n)?)
         })
     });
     // Computing.
@@ -65,7 +66,7 @@ fn no_thread_is_left_behind() {
     let producers = (0..8).map(|producer| {
         move |out: &mut Out<u8>| match producer {
             0 => Err(Interrupted),
-            _ => (0..).try_for_each(|n| out.give(n)),
+            _ => iter::repeat(0).try_for_each(|n| out.give(n)),
         }
     });
     let items = generate_parallel(2, producers);
