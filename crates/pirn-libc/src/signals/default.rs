@@ -176,9 +176,10 @@ pub(super) unsafe fn keep(signal: c_int, info: *const siginfo_t) -> bool {
         }
         None if sys::os_thread_id() == process => return false, // The first thread, lent.
         None => {
-            let info = ptr::from_ref(info);
-            // SAFETY: an information that the kernel has given, to the process that it is for.
-            let _ = unsafe { call!(libc::SYS_rt_tgsigqueueinfo, process, process, signal, info) };
+            let (first, info) = (process, sending::for_any_sender(info));
+            let info = &raw const info;
+            // SAFETY: an information, which the kernel copies.
+            let _ = unsafe { call!(libc::SYS_rt_tgsigqueueinfo, process, first, signal, info) };
         }
     }
     handler::install_again(signal, &action);

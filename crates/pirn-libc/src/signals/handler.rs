@@ -114,6 +114,8 @@ pub(super) unsafe extern "C-unwind" fn call(
     if unsafe { put_off(signal, info, context) } {
         return;
     }
+    // SAFETY: room for an information, which the kernel has filled in if the handler gets one.
+    unsafe { sending::restore_code(&mut *info) };
     let handler = noted(signal);
     if flags & libc::SA_RESETHAND != 0 {
         note(signal, libc::SIG_DFL);

@@ -8,10 +8,12 @@
 //! set of pending signals says only where to look.
 //!
 //! ```text
-//!   owner   0                   free
-//!           CLAIMED             a thread writes or reads it
-//!           a thread's id       pending for that thread
+//!   key   0                                                     free
+//!         CLAIMED                                               a thread writes or reads it
+//!         thread's id << 8 | sent to the process << 7 | signal  pending for that thread
 //! ```
+//!
+//! A thread claims an entry by its whole key: one of another signal stays where its owner finds it.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -27,14 +29,13 @@ use pirn_rt::vthread::signals::bit;
 const ENTRIES: usize = 1024;
 const FREE: u64 = 0;
 const CLAIMED: u64 = u64::MAX;
+/// In a key: the signal was sent to the process. A thread that cannot take it gives it back.
+const OF_PROCESS: u64 = 1 << 7;
 
 struct Entry {
-    owner: AtomicU64,
+    key: AtomicU64,
     /// Counts up with each signal: the oldest is delivered first.
     order: AtomicU64,
-    signal: AtomicUsize,
-    /// Whether it was sent to the process: a thread that cannot take it gives it back.
-    of_process: AtomicBool,
     info: UnsafeCell<MaybeUninit<siginfo_t>>,
 }
 
@@ -43,10 +44,8 @@ unsafe impl Sync for Entry {}
 
 static TABLE: [Entry; ENTRIES] = [const {
     Entry {
-        owner: AtomicU64::new(FREE),
+        key: AtomicU64::new(FREE),
         order: AtomicU64::new(0),
-        signal: AtomicUsize::new(0),
-        of_process: AtomicBool::new(false),
         info: UnsafeCell::new(MaybeUninit::zeroed()),
     }
 }; ENTRIES];
@@ -66,12 +65,15 @@ fn used() -> &'static [Entry] {
     &TABLE[..USED.load(Acquire)] // Acquire: pairs with the Release in `put`.
 }
 
-/// Claims an entry that is `from` now.
-fn claim(entry: &Entry, from: u64) -> bool {
+/// Returns the key of a signal that was sent to the thread itself.
+fn key(thread: &Core, signal: c_int) -> u64 {
+    thread.id() << 8 | signal as u64
+}
+
+/// Claims an entry that has this key now.
+fn claim(entry: &Entry, key: u64) -> bool {
     // Acquire: pairs with the Release of the thread that has written the entry, or given it up.
-    let claimed = entry
-        .owner
-        .compare_exchange(from, CLAIMED, Acquire, Relaxed);
+    let claimed = entry.key.compare_exchange(key, CLAIMED, Acquire, Relaxed);
     claimed.is_ok()
 }
 
@@ -84,23 +86,21 @@ pub(crate) fn put(thread: &Core, info: &siginfo_t, of_process: bool) -> bool {
     };
     // SAFETY: claimed.
     unsafe { (*entry.info.get()).write(*info) };
-    entry.signal.store(info.si_signo as usize, Relaxed); // Relaxed: published below.
-    entry.of_process.store(of_process, Relaxed); // Relaxed: published below.
     entry.order.store(ORDER.fetch_add(1, Relaxed), Relaxed); // Relaxed: published below.
     USED.fetch_max(index + 1, Release); // Release: pairs with the Acquire in `used`.
-    // Release: pairs with the Acquire in `claim`.
-    entry.owner.store(thread.id(), Release);
+    let key = key(thread, info.si_signo) | if of_process { OF_PROCESS } else { 0 };
+    entry.key.store(key, Release); // Release: pairs with the Acquire in `claim`.
     true
 }
 
 /// Takes the oldest information of a signal that is pending for the thread.
 pub(crate) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
     loop {
-        let entry = oldest(thread, signal)?;
-        if claim(entry, thread.id()) {
-            // SAFETY: claimed, and written before it got its owner.
+        let (entry, key) = oldest(thread, signal)?;
+        if claim(entry, key) {
+            // SAFETY: claimed, and written before it got its key.
             let info = unsafe { (*entry.info.get()).assume_init() };
-            entry.owner.store(FREE, Release); // Release: as in `put`.
+            entry.key.store(FREE, Release); // Release: as in `put`.
             return Some(info);
         }
     }
@@ -109,7 +109,7 @@ pub(crate) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
 /// Gives up all information, in the child of a fork that has no runtime yet.
 pub(crate) fn after_fork() {
     for entry in used() {
-        entry.owner.store(FREE, Release); // Release: as in `put`.
+        entry.key.store(FREE, Release); // Release: as in `put`.
     }
 }
 
@@ -118,30 +118,29 @@ pub(crate) fn any(thread: &Core, signal: c_int) -> bool {
     oldest(thread, signal).is_some()
 }
 
-fn oldest(thread: &Core, signal: c_int) -> Option<&'static Entry> {
-    let is_it = |entry: &&Entry| {
-        // Acquire: pairs with the Release in `put`. Relaxed: ordered by that.
-        entry.owner.load(Acquire) == thread.id() && entry.signal.load(Relaxed) == signal as usize
-    };
-    let order = |entry: &&Entry| entry.order.load(Relaxed); // Relaxed: ordered by the owner.
-    used().iter().filter(is_it).min_by_key(order)
+/// Returns the entries of a thread's pending signals, each with its key.
+fn entries_of(thread: &Core) -> impl Iterator<Item = (&'static Entry, u64)> {
+    let id = thread.id();
+    // Acquire: pairs with the Release in `put`.
+    let keys = used().iter().map(|entry| (entry, entry.key.load(Acquire)));
+    keys.filter(move |&(_, key)| key >> 8 == id)
+}
+
+fn oldest(thread: &Core, signal: c_int) -> Option<(&'static Entry, u64)> {
+    let sought = key(thread, signal);
+    entries_of(thread)
+        .filter(|&(_, key)| key & !OF_PROCESS == sought)
+        .min_by_key(|(entry, _)| entry.order.load(Relaxed)) // Relaxed: ordered by the key.
 }
 
 /// Takes all information of these signals that was sent to the process, and passes it to `give`.
 pub(crate) fn take_of_process(thread: &Core, signals: u64, mut give: impl FnMut(&siginfo_t)) {
-    for entry in used() {
-        if claim(entry, thread.id()) {
-            // Relaxed: ordered by the claim.
-            let (signal, given) = (entry.signal.load(Relaxed), entry.of_process.load(Relaxed));
-            let owner = match given && bit(signal as c_int) & signals != 0 {
-                true => {
-                    // SAFETY: as in `take`.
-                    give(unsafe { (*entry.info.get()).assume_init_ref() });
-                    FREE
-                }
-                false => thread.id(),
-            };
-            entry.owner.store(owner, Release); // Release: as in `put`.
+    for (entry, key) in entries_of(thread) {
+        let signal = (key & (OF_PROCESS - 1)) as c_int;
+        if key & OF_PROCESS != 0 && bit(signal) & signals != 0 && claim(entry, key) {
+            // SAFETY: as in `take`.
+            give(unsafe { (*entry.info.get()).assume_init_ref() });
+            entry.key.store(FREE, Release); // Release: as in `put`.
         }
     }
 }
@@ -150,9 +149,9 @@ pub(crate) fn take_of_process(thread: &Core, signals: u64, mut give: impl FnMut(
 /// to `give`.
 pub(crate) fn discard(thread: &Core, give: impl FnMut(&siginfo_t)) {
     take_of_process(thread, u64::MAX, give);
-    for entry in used() {
-        if claim(entry, thread.id()) {
-            entry.owner.store(FREE, Release); // Release: as in `put`.
+    for (entry, key) in entries_of(thread) {
+        if claim(entry, key) {
+            entry.key.store(FREE, Release); // Release: as in `put`.
         }
     }
 }

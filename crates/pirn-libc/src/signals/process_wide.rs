@@ -248,6 +248,7 @@ pub(crate) fn take(set: u64) -> Option<siginfo_t> {
         let mut info: siginfo_t = core::mem::zeroed();
         let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
         let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
+        sending::restore_code(&mut info);
         taken.is_ok().then_some(info)
     }
 }

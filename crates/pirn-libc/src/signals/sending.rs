@@ -8,7 +8,6 @@ use crate::registry::interposed;
 use crate::signals::masks::InKernel;
 use crate::signals::{delivery, information};
 use core::ffi::c_int;
-use core::ptr;
 use core::sync::atomic::Ordering::SeqCst;
 use libc::{pid_t, pthread_t, siginfo_t, sigval};
 use pirn_libc_macros::libc_fn;
@@ -44,9 +43,11 @@ interposed! {
 /// Signals from here on are queued: each comes as often as it was sent.
 const FIRST_QUEUED: c_int = 32;
 
+/// The code of a signal that a thread has sent to a thread.
+const SI_TKILL: c_int = -6;
+
 /// Returns the information with a signal sent by `pthread_kill`.
 pub(super) fn plain(signal: c_int) -> siginfo_t {
-    const SI_TKILL: c_int = -6;
     information_of(signal, SI_TKILL, 0)
 }
 
@@ -80,11 +81,34 @@ pub(crate) fn post(thread: &Core, info: &siginfo_t, of_process: bool) -> Result<
     Ok(())
 }
 
+/// In the upper half of `si_errno`, which is 0 otherwise: the lower half is the signal's code.
+const HAS_CODE: c_int = 0x5052 << 16;
+
+/// Returns an information that any thread may send to the process or to its first thread. The
+/// kernel takes codes of its own, such as `kill`'s and `SIGCHLD`'s, only from that thread
+/// (`do_rt_sigqueueinfo`: `EPERM`), so the code travels in another field.
+pub(super) fn for_any_sender(info: &siginfo_t) -> siginfo_t {
+    let mut info = *info;
+    if info.si_code >= 0 || info.si_code == SI_TKILL {
+        info.si_errno = HAS_CODE | info.si_code & 0xffff;
+        info.si_code = libc::SI_QUEUE;
+    }
+    info
+}
+
+/// Gives an information that [came so](for_any_sender) its code again.
+pub(super) fn restore_code(info: &mut siginfo_t) {
+    if info.si_code == libc::SI_QUEUE && info.si_errno & !0xffff == HAS_CODE {
+        info.si_code = c_int::from(info.si_errno as i16);
+        info.si_errno = 0;
+    }
+}
+
 /// Sends a signal to the process again that a thread cannot take.
 pub(super) fn to_process(info: &siginfo_t) {
-    let (process, signal, info) = (std::process::id(), info.si_signo, ptr::from_ref(info));
-    // SAFETY: an information, which a process may send to itself whatever it says.
-    let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, info) };
+    let (process, signal, info) = (std::process::id(), info.si_signo, for_any_sender(info));
+    // SAFETY: an information, which the kernel copies.
+    let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, &raw const info) };
 }
 
 /// Gives the running thread's signals of a set, which it blocks, back to the process, if they were

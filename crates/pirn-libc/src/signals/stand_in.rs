@@ -237,11 +237,10 @@ fn run() {
 
 /// Sends what a timer's signal stands for.
 fn pass_on(info: SignalInfo) {
+    // SAFETY: of the same size and layout.
+    let as_c = |info| unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) };
     if info.code() != libc::SI_TIMER {
-        let (process, signal) = (std::process::id(), preempt::SIGNAL);
-        // SAFETY: an information, which a process may send to itself whatever it says.
-        let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, &raw const info) };
-        return;
+        return sending::to_process(&as_c(info));
     }
     let entries = ENTRIES.lock();
     let found = entries.iter().find(|entry| entry.key == info.value());
@@ -253,9 +252,7 @@ fn pass_on(info: SignalInfo) {
     if let Some((thread, info)) = found
         && let Ok(Whose::Virtual(thread)) = identity::find(thread)
     {
-        // SAFETY: of the same size and layout.
-        let info = unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) };
-        let _ = sending::send_info(thread, &info); // It may end meanwhile.
+        let _ = sending::send_info(thread, &as_c(info)); // It may end meanwhile.
     }
     PASSING.store(0, SeqCst);
 }

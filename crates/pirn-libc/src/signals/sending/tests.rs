@@ -55,3 +55,16 @@ fn signals_from_the_33rd_on_are_queued() {
         assert!(take(thread, signal).is_none());
     });
 }
+
+#[test]
+fn giving_a_signal_back_hides_no_other() {
+    on_a_thread_that_blocks_all(|thread| {
+        post(thread, &plain(libc::SIGUSR1), true).unwrap();
+        post(thread, &plain(libc::SIGUSR2), false).unwrap();
+        let mut other = None;
+        let look = |_: &_| other = take(thread, libc::SIGUSR2);
+        information::take_of_process(thread, bit(libc::SIGUSR1), look);
+        assert_eq!(other.expect("it was hidden").si_signo, libc::SIGUSR2);
+        assert!(take(thread, libc::SIGUSR1).is_none());
+    });
+}
