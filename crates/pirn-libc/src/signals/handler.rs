@@ -114,8 +114,11 @@ pub(super) unsafe extern "C-unwind" fn call(
     if unsafe { put_off(signal, info, context) } {
         return;
     }
-    // SAFETY: room for an information, which the kernel has filled in if the handler gets one.
-    unsafe { sending::restore_code(&mut *info) };
+    // SAFETY: null, or room for an information, which the kernel has filled in if the handler gets
+    // one.
+    if let Some(info) = unsafe { info.as_mut() } {
+        sending::restore_code(info);
+    }
     let handler = noted(signal);
     if flags & libc::SA_RESETHAND != 0 {
         note(signal, libc::SIG_DFL);
