@@ -1,6 +1,6 @@
 //! Delivering signals to the running virtual thread: on its own stack, at a safe point.
 
-use crate::signals::{alternative, default, handler, jumps, masks, sending};
+use crate::signals::{alternative, default, handler, jumps, masks, process_wide, sending};
 use crate::{cancel, virtual_thread};
 use core::cell::Cell;
 use core::ffi::c_long;
@@ -43,6 +43,7 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
     }
     let mut ran = Ran::Nothing;
     loop {
+        process_wide::look_again(thread.signals.wanted());
         // Until the handler's mask is in force: another delivery here, by the signal of preemption,
         // would see the mask, and what is pending, between two steps.
         let section = NoSuspend::new();
@@ -147,7 +148,7 @@ unsafe fn call_handler(
     }
     let after = masks::bits_of(&context.uc_sigmask) & !NEVER_BLOCKED;
     thread.signals.mask.store(after, SeqCst);
-    // `run_pending` looks for signals that have come meanwhile.
+    // `run_pending` looks for signals that have come to the thread meanwhile.
     thread.signals.awaited.store(awaited, SeqCst);
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
     if thread.signals.pending.load(SeqCst) & mask & !before != 0 {
         sending::give_back(&thread, mask & !before);
     }
-    if thread.signals.deliverable() != 0 {
+    if thread.signals.look() {
         safepoint::note_own(thread);
         delivery::at_once();
     }
@@ -67,7 +67,7 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
 /// soon.
 pub(super) fn set_quietly(thread: &Core, mask: u64) {
     thread.signals.mask.store(mask & !NEVER_BLOCKED, SeqCst);
-    if thread.signals.deliverable() != 0 {
+    if thread.signals.look() {
         safepoint::request(thread);
     }
 }
@@ -220,10 +220,12 @@ pub(crate) unsafe fn by_number([how, new, old, size, ..]: [usize; 6]) -> Option<
         },
     };
     let Some(thread) = vthread::current() else {
-        if let Some(set) = set {
-            note_platform_threads(how as c_int, set);
-        }
-        return None;
+        let set = set?;
+        note_platform_threads(how as c_int, set);
+        // SAFETY: the caller's contract.
+        let result = unsafe { call!(libc::SYS_rt_sigprocmask, how, new, old, size) };
+        process_wide::look_again(u64::MAX);
+        return Some(result);
     };
     let tell = |before| match old {
         0 => Ok(()),
@@ -246,10 +248,13 @@ pub unsafe fn pthread_sigmask(how: c_int, new: *const sigset_t, old: *mut sigset
         };
         return number(change(thread, how, set, tell));
     }
-    if let Some(set) = set {
-        note_platform_threads(how, set);
-    }
-    libcs!()
+    let Some(set) = set else {
+        return libcs!();
+    };
+    note_platform_threads(how, set);
+    let result = libcs!();
+    process_wide::look_again(u64::MAX);
+    result
 }
 
 #[libc_fn]

@@ -7,6 +7,8 @@
 //! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
 //!   alone: a signal that no thread takes stays readable);
 //! * when a virtual thread unblocks it: by that thread itself;
+//! * when a platform thread blocks it, for which the kernel may have chosen that one; and when a
+//!   virtual thread begins, or has left a handler: by that thread, if the signal was [left](LEFT);
 //! * when a thread of the process sends it by `kill`: by that one. If only the sender does
 //!   not block the signal, POSIX requires its delivery before `kill` returns.
 //!
@@ -23,12 +25,12 @@ use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{pid_t, siginfo_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::other_table;
-use pirn_rt::no_suspend;
+use pirn_rt::no_suspend::{self, NoSuspend};
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sched::runtime::{self, Runtime};
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys::{self, Errno, call};
-use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS, bit};
+use pirn_rt::vthread::signals::{self, LEFT, NEVER_BLOCKED, SYNCHRONOUS, bit};
 use pirn_rt::vthread::{start_helper, table};
 use std::fs;
 use std::path::Path;
@@ -74,6 +76,7 @@ impl Drop for Turn {
 pub(crate) fn after_fork() {
     HELPED.store(false, SeqCst);
     GIVING.store(false, SeqCst);
+    LEFT.store(0, SeqCst);
 }
 
 /// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a
@@ -145,6 +148,16 @@ pub(crate) fn unblocked(signals: u64) {
     }
 }
 
+/// Gives out those of the signals that were [left](LEFT) when they came: the only thread that takes
+/// them was in a handler or had not begun, or the kernel had chosen a platform thread that then
+/// blocked them.
+pub(crate) fn look_again(signals: u64) {
+    if LEFT.load(SeqCst) & signals != 0 && !no_suspend::is_on() {
+        let _undisturbed = InKernel::of_helper(); // As in `kill`.
+        give_out(signals);
+    }
+}
+
 #[libc_fn]
 pub fn kill(process: pid_t, signal: c_int) -> c_int {
     let process = match identity::process_of(process) {
@@ -169,12 +182,18 @@ pub fn kill(process: pid_t, signal: c_int) -> c_int {
 /// Gives the process's pending signals among `signals` to virtual threads that do not block them,
 /// unless a platform thread takes them.
 fn give_out(signals: u64) {
+    let _section = NoSuspend::new(); // A carrier may wait for the turn.
     let _turn = Turn::take();
     let mut left = pending() & signals & GIVEN;
+    LEFT.store(LEFT.load(SeqCst) & !signals | left, SeqCst);
     while left != 0 {
         let signal = left.trailing_zeros() as c_int + 1;
         left &= left - 1;
-        let mut taker = who_wants(signal);
+        let mut taker = who_wants(signal).or_else(|| {
+            // A thread that begins has not seen that the signal is left, or is found now.
+            let _ = sys::barrier_in_every_thread();
+            who_wants(signal)
+        });
         // Asked once for all of the kind: it takes long.
         if taker.is_some() && platform_thread_takes(signal) {
             continue;
@@ -195,7 +214,7 @@ fn who_wants(signal: c_int) -> Option<Slot> {
             core.signals.wants(signal).then_some(given)
         };
         if free.is_none()
-            && let Some(Some(given)) = table::look(slot, wants)
+            && let Some(Some(given)) = table::visit(slot, wants)
         {
             *(if given { &mut busy } else { &mut free }) = Some(slot);
         }
@@ -223,6 +242,7 @@ fn platform_thread_takes(signal: c_int) -> bool {
 fn hand_over(signal: c_int, slot: Slot) -> bool {
     let _undisturbed = InKernel::of_helper(); // As in `sending`.
     let Some(info) = take(bit(signal)) else {
+        LEFT.fetch_and(!bit(signal), SeqCst);
         return false;
     };
     let posted = table::visit(slot, |core| {

@@ -115,6 +115,11 @@ impl Carrier {
             safepoint::heat(self.runtime());
         }
         let new = self.ensure_stack(core);
+        // The thread that leaves a signal has a barrier executed here before it looks again.
+        compiler_fence(Ordering::SeqCst);
+        if new && core.signals.look() {
+            safepoint::request(core);
+        }
         let (processor, outside) = (self.occupied(), &Runtime::of(core).outside);
         if let Some(nanos) = duty.runnable_for(sys::now) {
             match processor {

@@ -11,7 +11,8 @@
 //!   S2  mask, awaited: to be told?      T2  anything in pending?
 //! ```
 //!
-//! All four are sequentially consistent: one of the two finds what the other has done.
+//! All four are sequentially consistent: one of the two finds what the other has done. The same
+//! holds between [`LEFT`] and what says which threads there are and what they take.
 
 use super::{Core, current};
 use crate::no_suspend;
@@ -57,6 +58,10 @@ pub const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32)
 /// What carriers and helpers of the runtime block.
 pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
 
+/// Signals that were pending for the process when `pirn-libc` last looked for a thread that takes
+/// them, and may be still. A thread that begins to take some of them [has to look](Signals::look).
+pub static LEFT: AtomicU64 = AtomicU64::new(0);
+
 impl Signals {
     /// Returns the signals of a thread that the running one makes.
     #[inline(always)]
@@ -74,6 +79,18 @@ impl Signals {
         self.pending.load(SeqCst) & !self.mask.load(SeqCst)
     }
 
+    /// Returns the signals that the thread has to be told of.
+    #[inline]
+    pub fn wanted(&self) -> u64 {
+        !self.mask.load(SeqCst) | self.awaited.load(SeqCst)
+    }
+
+    /// Returns whether signals are to be delivered, or to be looked for.
+    #[inline]
+    pub fn look(&self) -> bool {
+        self.deliverable() != 0 || LEFT.load(SeqCst) & self.wanted() != 0
+    }
+
     /// Returns whether any signal is pending, or was a moment ago.
     #[inline(always)]
     pub fn any_pending(&self) -> bool {
@@ -89,7 +106,7 @@ impl Signals {
     /// Returns whether the thread has to be told of a signal.
     #[inline]
     pub fn wants(&self, signal: i32) -> bool {
-        (!self.mask.load(SeqCst) | self.awaited.load(SeqCst)) & bit(signal) != 0
+        self.wanted() & bit(signal) != 0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Child processes, signals and libraries: the functions that `std` does not call.
 
 use std::ffi::CStr;
-use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::{mem, ptr};
 
 use libc::{c_char, c_int, c_void, pid_t, sigset_t};
@@ -90,8 +90,8 @@ fn spawning() {
 }
 
 /// Runs `f` in a child process without other threads.
-fn in_process_of_its_own(f: impl FnOnce()) {
-    child::isolated(&[], || {
+pub fn in_process_of_its_own(settings: &[(&str, &str)], f: impl FnOnce()) {
+    child::isolated(settings, || {
         // SAFETY: nobody has started the runtime in this process, nor anything that holds locks.
         unsafe {
             let pid = libc::fork();
@@ -110,7 +110,7 @@ fn in_process_of_its_own(f: impl FnOnce()) {
 fn waiting_for_signals() {
     const SIGNAL: c_int = libc::SIGUSR1;
     // The signal must be blocked in all threads, so this process's first thread is this one.
-    in_process_of_its_own(|| {
+    in_process_of_its_own(&[], || {
         // SAFETY: sets, and room for the answers. All threads to come inherit the mask.
         unsafe {
             let mut set: sigset_t = mem::zeroed();
@@ -147,65 +147,12 @@ fn waiting_for_signals() {
     });
 }
 
-/// The helper thread hands a signal over while the thread that waited for it has taken another:
-/// then it gives the signal back to the process.
-#[watched]
-fn no_signal_is_lost_between_two_waits() {
-    const SIGNAL: c_int = libc::SIGUSR1;
-    in_process_of_its_own(|| {
-        // SAFETY: sets, and room for the answers. All threads to come inherit the mask.
-        unsafe {
-            let mut set: sigset_t = mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, SIGNAL);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
-            on_virtual(move || {
-                for _ in 0..3000 {
-                    assert_eq!(libc::kill(libc::getpid(), SIGNAL), 0);
-                    let mut info = mem::zeroed::<libc::siginfo_t>();
-                    assert_eq!(libc::sigwaitinfo(&set, &mut info), SIGNAL);
-                    let told = (info.si_code, info.si_errno, info.si_pid());
-                    assert_eq!(told, (libc::SI_USER, 0, libc::getpid()));
-                }
-            });
-        }
-    });
-}
-
-/// Carriers do not block `SIGPIPE`, so the kernel gives them one that main blocks.
-#[watched]
-fn a_broken_pipe_from_another_process_waits_for_main() {
-    in_process_of_its_own(|| {
-        // SAFETY: sets, and room for the answers. All threads to come inherit the mask.
-        unsafe {
-            let mut set: sigset_t = mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL); // Rust ignores it.
-            libc::sigaddset(&mut set, libc::SIGPIPE);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
-            on_virtual(|| {});
-            for _ in 0..20 {
-                let kill = format!("kill -PIPE {}", libc::getpid());
-                let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
-                assert!(status.success());
-                let mut signal = 0;
-                assert_eq!(libc::sigwait(&set, &mut signal), 0);
-                assert_eq!(signal, libc::SIGPIPE);
-            }
-        }
-    });
-}
-
 #[watched]
 fn a_signal_with_a_value_to_oneself() {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     static VALUE: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: the signal comes with a value.
-        VALUE.fetch_add(
-            unsafe { (*info).si_value().sival_ptr } as usize,
-            Ordering::SeqCst,
-        );
+        VALUE.fetch_add(unsafe { (*info).si_value().sival_ptr } as usize, SeqCst);
     }
     child::isolated(&[], || {
         // SAFETY: a handler that only counts; the running thread.
@@ -226,7 +173,7 @@ fn a_signal_with_a_value_to_oneself() {
             f();
             on_virtual(f);
         }
-        assert_eq!(VALUE.load(Ordering::SeqCst), 10);
+        assert_eq!(VALUE.load(SeqCst), 10);
     });
 }
 

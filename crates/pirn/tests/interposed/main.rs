@@ -11,6 +11,7 @@ mod children;
 mod databases;
 mod descriptors;
 mod ipc;
+mod lost_signals;
 mod masks;
 mod messages;
 mod open_files;
