@@ -304,7 +304,7 @@ fn gets_it(Kind(name, take, other): &Kind, inside: Inside, on: [On; 2], hogs: u6
                     round.turns.fetch_add(1, SeqCst);
                     // Ends a round that would not end by itself.
                     let [turns, time] = round.look();
-                    if time > 2 * most || inside == Inside::Sleeps && turns > 1000 {
+                    if time > 2 * most || inside == Inside::Sleeps && turns > 5000 {
                         round.stop.store(true, SeqCst);
                     }
                 });
@@ -330,7 +330,9 @@ fn gets_it(Kind(name, take, other): &Kind, inside: Inside, on: [On; 2], hogs: u6
         crate::common::report(&case);
     }
     assert!(time < most, "{case}");
-    assert!(inside != Inside::Sleeps || turns < 100, "{case}");
+    // Where it starves it gets the lock after thousands. Beside 30 busy processes the kernel lets
+    // the thread that sleeps run a hundred times before a carrier.
+    assert!(inside != Inside::Sleeps || turns < 1000, "{case}");
 }
 
 /// Checks kinds of locks, between threads of these kinds.
