@@ -49,13 +49,13 @@ fn a_body_that_drips_for_ever_is_ended_with_the_name_of_the_setting() {
     let head = "POST /echo HTTP/1.1\r\nhost: a\r\n";
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
     let announced = format!("{head}content-length: 2000000\r\n\r\n");
-    let plain = "x".repeat(64);
-    let chunk = format!("40\r\n{plain}\r\n");
+    let plain = "x".repeat(256);
+    let chunk = format!("100\r\n{plain}\r\n");
     for (head, piece) in [(chunked, chunk), (announced, plain)] {
         let mut stream = TcpStream::connect(running.local_addr().unwrap()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         let mut sender = stream.try_clone().unwrap();
-        // A hundred times as fast as the 500 bytes per second of the default.
+        // 500 times as fast as the 500 bytes per second of the default.
         let drips = thread::spawn(move || {
             while sender.write_all(piece.as_bytes()).is_ok() {
                 thread::sleep(Duration::from_millis(1));
