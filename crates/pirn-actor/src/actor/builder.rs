@@ -136,7 +136,7 @@ impl Builder {
     ///
     /// If the handler ignores the interrupt, the actor waits until it returns: no other thread
     /// works on the state meanwhile. Processes have no such limit, since their functions decide
-    /// when to receive.
+    /// when to receive, and neither have the workers of a pool.
     ///
     /// # Examples
     /// ```
@@ -171,7 +171,7 @@ impl Builder {
     /// Sets the least time between the starts of two messages, sent or asked. Other messages wait
     /// in the mailbox. A `stop` or a `kill` ends the pause at once.
     ///
-    /// A process is not limited, since its function decides when to receive.
+    /// A process is not limited, since its function decides when to receive, and neither is a pool.
     ///
     /// # Examples
     /// ```
@@ -199,6 +199,19 @@ impl Builder {
     pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         self.rare().on_undelivered = Some(Arc::new(f));
         self
+    }
+
+    /// Returns a builder of the workers of a pool that this builder makes.
+    pub(crate) fn of_workers(&self) -> Builder {
+        let rare = self.rare.clone().map(|rare| Rare {
+            least_between: None,
+            ..rare
+        });
+        Builder {
+            rare,
+            // For work loops, and messages that the worker sends to itself.
+            ..Builder::new().unbounded()
+        }
     }
 
     /// Puts the actors under a supervisor.

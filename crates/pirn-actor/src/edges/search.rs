@@ -95,11 +95,11 @@ impl Search<'_> {
                 name: identity.clone(),
                 numbers: vec![identity.number()],
             }],
-            To::AnyOf(staff) => staff
+            To::AnyOf(any) => any
                 .all()
                 .filter(|numbers| !numbers.is_empty())
                 .map(|numbers| Group {
-                    name: staff.identity().clone(),
+                    name: any.identity().clone(),
                     numbers,
                 })
                 .into_iter()

@@ -46,7 +46,7 @@ impl<S: Send + 'static> PoolCell<S> {
             }
         }
         shared.ready.push(entry, patience == Patience::Urgent);
-        let deferred = self.staff(&mut shared);
+        let deferred = self.call_worker(&mut shared);
         drop(shared);
         self.perform(deferred);
         drop(displaced);
@@ -61,7 +61,7 @@ impl<S: Send + 'static> PoolCell<S> {
             }
             let ticket = shared.line.enter(entry);
             self.admit(&mut shared);
-            (ticket, self.staff(&mut shared))
+            (ticket, self.call_worker(&mut shared))
         };
         self.perform(deferred);
         let refusal = ticket.wait_for(&self.to(), limit);
