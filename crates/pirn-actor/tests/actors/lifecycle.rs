@@ -156,40 +156,47 @@ fn each_state_of_a_pools_workers_starts_and_stops() {
     assert!(rest.eq(["stopped: closed"; 2]), "one for each worker");
 }
 
-#[watched]
-fn workers_that_end_with_their_pool_or_before_it_stop_once() {
-    let (tell, told) = mpsc::channel();
-    let make = tell.clone();
-    let pool = Pool::scaling(1..=2)
-        .spawn(hooked(move || Told(make.clone())))
-        .unwrap();
-    let next = || told.iter().find(|said| said != "timer").unwrap();
-    assert!(next().ends_with("/1 started"));
-    // A worker that is one too many.
-    let (gate, begun) = (Gate::new(), Gate::new());
-    let blocks = || pool.send(Block(gate.clone(), begun.clone())).unwrap();
-    blocks();
-    begun.wait();
-    blocks();
-    assert!(next().ends_with("/2 started"));
-    gate.open();
-    assert_eq!(next(), "stopped: closed");
-    until(|| pool.workers().count == 1);
-    pool.stop();
-    assert_eq!(pool.join(), Exit::Stopped);
-    drop((pool, tell));
-    let rest = told.iter().filter(|said| said != "timer");
-    assert!(rest.eq(["stopped: stopped"]));
+/// Says when it starts and stops, and sends itself nothing, so its worker is free for the pool.
+struct Quiet(Sender<String>);
+
+impl Lifecycle for Quiet {
+    fn started(&mut self, worker: &Context<Self>) {
+        self.0.send(format!("{} started", worker.name())).unwrap();
+    }
+    fn stopped(&mut self, exit: &Exit) {
+        self.0.send(format!("stopped: {exit}")).unwrap();
+    }
 }
 
 struct Block(Gate, Gate);
 
-impl Handler<Block> for Told {
+impl Handler<Block> for Quiet {
     type Reply = ();
     fn handle(&mut self, Block(gate, begun): Block, _: &Context<Self>) {
         begun.open();
         gate.wait();
     }
+}
+
+#[watched]
+fn workers_that_end_with_their_pool_or_before_it_stop_once() {
+    let (tell, told) = mpsc::channel();
+    let pool = Builder::new().name("p").pool(1..=2);
+    let pool = pool.spawn(hooked(move || Quiet(tell.clone()))).unwrap();
+    assert_eq!(told.recv().unwrap(), "p/1 started");
+    let (gate, begun) = (Gate::new(), Gate::new());
+    let blocks = || pool.send(Block(gate.clone(), begun.clone())).unwrap();
+    blocks();
+    begun.wait();
+    blocks();
+    assert_eq!(told.recv().unwrap(), "p/2 started");
+    gate.open();
+    assert_eq!(told.recv().unwrap(), "stopped: closed", "one too many");
+    until(|| pool.workers().count == 1);
+    pool.stop();
+    assert_eq!(pool.join(), Exit::Stopped);
+    drop(pool);
+    assert!(told.iter().eq(["stopped: stopped"]));
 }
 
 #[watched]
