@@ -227,9 +227,9 @@ impl<S> Recipe<S> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Restarts {
-    most: usize,
-    within: Duration,
-    backoff: Range<Duration>,
+    pub(crate) most: usize,
+    pub(crate) within: Duration,
+    pub(crate) backoff: Range<Duration>,
 }
 
 impl Restarts {

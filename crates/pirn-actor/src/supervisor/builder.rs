@@ -85,12 +85,7 @@ use std::sync::mpsc::channel;
 /// ```
 pub struct Supervisor {
     name: Arc<str>,
-    strategy: Strategy,
-    most: usize,
-    period: Duration,
-    backoff: Range<Duration>,
-    grace: Duration,
-    hook: Option<super::events::Hook>,
+    rules: Rules,
     children: Vec<Child>,
     entries: Vec<Entry>,
     /// A name given to two children.
@@ -103,12 +98,12 @@ impl Supervisor {
     fn new(strategy: Strategy) -> Supervisor {
         Supervisor {
             name: "supervisor".into(),
-            strategy,
-            most: 3,
-            period: Duration::from_secs(5),
-            backoff: Duration::ZERO..Duration::ZERO,
-            grace: Duration::from_secs(5),
-            hook: None,
+            rules: Rules {
+                strategy,
+                restarts: Restarts::at_most(3).within(Duration::from_secs(5)),
+                grace: Duration::from_secs(5),
+                hook: None,
+            },
             children: Vec::new(),
             entries: Vec::new(),
             twice: None,
@@ -142,7 +137,7 @@ impl Supervisor {
     /// default. With one more, the supervisor fails itself. A recipe that fails counts, too. A
     /// child that is restarted because of another one does not.
     pub fn restarts(mut self, most: usize, period: Duration) -> Supervisor {
-        (self.most, self.period) = (most, period);
+        (self.rules.restarts.most, self.rules.restarts.within) = (most, period);
         self
     }
 
@@ -150,7 +145,7 @@ impl Supervisor {
     /// long after each further restart within the period, up to the end of the range. There is no
     /// pause by default.
     pub fn backoff(mut self, range: Range<Duration>) -> Supervisor {
-        self.backoff = range;
+        self.rules.restarts.backoff = range;
         self
     }
 
@@ -162,7 +157,7 @@ impl Supervisor {
     /// child's thread, and no second thread works on the child's state. At the end of its message,
     /// that child restarts, too. Until then it is [`Stuck`](crate::supervisor::ChildState::Stuck).
     pub fn grace(mut self, time: Duration) -> Supervisor {
-        self.grace = time;
+        self.rules.grace = time;
         self
     }
 
@@ -195,7 +190,7 @@ impl Supervisor {
     /// assert!(matches!(told.recv().unwrap(), TreeEvent::Restarted { .. }));
     /// ```
     pub fn on_event(mut self, f: impl Fn(&TreeEvent) + Send + Sync + 'static) -> Supervisor {
-        self.hook = Some(Arc::new(f));
+        self.rules.hook = Some(Arc::new(f));
         self
     }
 
@@ -475,20 +470,11 @@ impl Supervisor {
     }
 
     pub(super) fn runner(self) -> Runner {
-        let Supervisor { most, period, .. } = self;
         let (sender, events) = channel();
         let table = Table::new(self.name, self.entries, sender);
         let is_new = self.table.set(Arc::downgrade(&table)).is_ok();
         debug_assert!(is_new, "a supervisor is started once");
-        let restarts = Restarts::at_most(most).within(period);
-        let rules = Rules {
-            strategy: self.strategy,
-            restarts: restarts.backoff(self.backoff),
-            too_many: format!("more than {most} restarts within {period:?}"),
-            grace: self.grace,
-            hook: self.hook,
-        };
-        Runner::new(table, rules, self.children, events)
+        Runner::new(table, self.rules, self.children, events)
     }
 
     /// Starts the children in order, each when the child before is ready.
@@ -543,7 +529,7 @@ impl fmt::Debug for Supervisor {
         let names: Vec<_> = self.entries.iter().map(|entry| &entry.name).collect();
         f.debug_struct("Supervisor")
             .field("name", &self.name)
-            .field("strategy", &self.strategy)
+            .field("strategy", &self.rules.strategy)
             .field("children", &names)
             .finish_non_exhaustive()
     }

@@ -38,8 +38,6 @@ use std::time::Instant;
 pub(super) struct Rules {
     pub(super) strategy: Strategy,
     pub(super) restarts: Restarts,
-    /// The text of its failure after too many restarts.
-    pub(super) too_many: String,
     pub(super) grace: Duration,
     pub(super) hook: Option<Hook>,
 }
@@ -146,8 +144,9 @@ impl Runner {
         }
     }
 
-    /// Starts over with all children, including those that have ended and those that never began.
-    pub(super) fn reset(&mut self) {
+    /// Starts over with all children, including those that have ended and those that never began,
+    /// and reports to this parent.
+    pub(super) fn begin_again(&mut self, parent: Parent) {
         // Handles the events since the last end: ends of children, and perhaps a second stop.
         while let Ok(event) = self.events.try_recv() {
             self.handle(event);
@@ -162,6 +161,7 @@ impl Runner {
         self.not_started = None;
         self.goal = Goal::Up;
         self.is_starting = true;
+        self.set_parent(parent);
     }
 
     fn next_event(&self) -> Option<Event> {

@@ -1,7 +1,7 @@
 //! How a runner handles events.
 
 use super::{Goal, Parent, Runner};
-use crate::actor::Change;
+use crate::actor::{Change, Restarts};
 use crate::error::{Exit, Failure};
 use crate::supervisor::events::{Event, TreeEvent};
 use crate::supervisor::plan::Stage;
@@ -100,7 +100,8 @@ impl Runner {
         let now = Instant::now();
         match self.rules.restarts.count(&mut self.restarted, now) {
             None => {
-                let all = format!("{}: {name}: {failure}", self.rules.too_many);
+                let Restarts { most, within, .. } = &self.rules.restarts;
+                let all = format!("more than {most} restarts within {within:?}: {name}: {failure}");
                 self.give_up(i, failure, Failure::new(all));
             }
             Some(pause) => {
