@@ -1,4 +1,4 @@
-//! Why a supervisor did not start, or did not find a child.
+//! Why a supervisor did not start.
 
 use crate::error::Failure;
 use core::fmt;
@@ -46,45 +46,3 @@ impl Error for StartError {
         }
     }
 }
-
-/// Why a look-up found no child.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NoChild {
-    /// The supervisor has no child with this name.
-    #[non_exhaustive]
-    Unknown {
-        /// The name that was looked up.
-        name: Arc<str>,
-    },
-    /// The child has another type.
-    #[non_exhaustive]
-    OtherType {
-        /// The name that was looked up.
-        name: Arc<str>,
-        /// The type of its state; `"function"`, `"process"` or `"supervisor"`.
-        kind: &'static str,
-    },
-}
-
-impl NoChild {
-    pub(super) fn unknown(name: &str) -> NoChild {
-        NoChild::Unknown { name: name.into() }
-    }
-
-    pub(super) fn other(name: &str, kind: &'static str) -> NoChild {
-        let name = name.into();
-        NoChild::OtherType { name, kind }
-    }
-}
-
-impl fmt::Display for NoChild {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoChild::Unknown { name } => write!(f, "the supervisor has no child {name}"),
-            NoChild::OtherType { name, kind } => write!(f, "{name} is of another type: {kind}"),
-        }
-    }
-}
-
-impl Error for NoChild {}

@@ -23,7 +23,7 @@ mod table;
 mod tree;
 
 pub use builder::Supervisor;
-pub use error::{NoChild, StartError};
+pub use error::StartError;
 pub use events::TreeEvent;
 pub use table::{ChildInfo, ChildState};
 pub use tree::{Siblings, Tree};

@@ -174,14 +174,14 @@ pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
 }
 
 /// Calls `f` once, after `delay`.
-pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) {
+pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) -> TimerHandle {
     let mut f = Some(f);
     at(later(Instant::now(), delay), move |_| {
         if let Some(f) = f.take() {
             f();
         }
         None
-    });
+    })
 }
 
 /// Calls `act` at a time, and again at the times that it returns.

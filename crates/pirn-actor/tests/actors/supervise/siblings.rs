@@ -2,13 +2,14 @@
 
 use super::{Count, Fail, Part, get, part, stop, told};
 use crate::common::watched;
+use pirn_actor::error::LookupError;
 use pirn_actor::process::{Inbox, Process};
-use pirn_actor::supervisor::{NoChild, Supervisor};
+use pirn_actor::supervisor::Supervisor;
 use pirn_actor::{Address, Ref};
 use std::sync::mpsc::channel;
 
-fn unknown<T>(found: Result<T, NoChild>) -> bool {
-    matches!(found, Err(NoChild::Unknown { .. }))
+fn unknown<T>(found: Result<T, LookupError>) -> bool {
+    matches!(found, Err(LookupError::Unknown { .. }))
 }
 
 #[watched]
@@ -106,6 +107,6 @@ fn a_function_is_found_by_the_types_of_its_messages_and_answers() {
         ]
     );
     assert_eq!(app.children()[0].children[0].kind, "function");
-    let _: Result<Process<()>, NoChild> = app.get_process("none");
+    let _: Result<Process<()>, LookupError> = app.get_process("none");
     stop(&app);
 }
