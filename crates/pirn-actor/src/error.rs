@@ -198,10 +198,8 @@ pub enum LookupError {
 impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LookupError::Unknown { name } => write!(f, "no actor has the name {name:?}"),
-            LookupError::WrongType { name, kind } => {
-                write!(f, "{name:?} is an actor of another type: {kind}")
-            }
+            LookupError::Unknown { name } => write!(f, "no actor has the name {name}"),
+            LookupError::WrongType { name, kind } => write!(f, "{name} is of another type: {kind}"),
         }
     }
 }

@@ -251,7 +251,7 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     where
         S: Handler<M, Reply: 'scope>,
     {
-        let (to, reply) = reply::pair(self.cell.to());
+        let (to, reply) = reply::pair(Some(self.cell.to()));
         let asked = Asked {
             message,
             reply: to,

@@ -134,7 +134,7 @@ impl<M, R> Address<M, R> {
     }
 
     fn ask_within(&self, message: M, limit: Limit) -> Result<R, AskError> {
-        let request = self.0.request(message, limit, Patience::Until(limit));
+        let request = self.0.request(message, limit);
         request
             .map_err(SendError::into_ask_error)?
             .recv_within(limit)
@@ -146,7 +146,7 @@ impl<M, R> Address<M, R> {
     /// The message comes back, as from [`send`](Address::send).
     pub fn ask_later(&self, message: M) -> Result<Reply<R>, SendError<M>> {
         let limit = current_limit();
-        self.0.request(message, limit, Patience::Until(limit))
+        self.0.request(message, limit)
     }
 
     /// Returns an address that does not keep the actor open.

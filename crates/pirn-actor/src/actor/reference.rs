@@ -117,7 +117,7 @@ macro_rules! sends {
                 S: Handler<M, Reply: 'static>,
             {
                 let limit = current_limit();
-                self.0.request(message, limit, Patience::Until(limit))
+                self.0.request(message, limit)
             }
 
             /// Returns an address for one type of message: a reference that does not name the

@@ -51,25 +51,24 @@ pub(crate) trait Put: Actor {
             .map_err(|(refusal, Told(message))| self.refused(message, refusal))
     }
 
-    /// Asks, and returns a reply that can be awaited.
+    /// Asks, and returns a reply that can be awaited. Waits for room until `limit`.
     fn request<M>(
         &self,
         message: M,
         limit: Limit,
-        patience: Patience,
     ) -> Result<Reply<<Self::State as Handler<M>>::Reply>, SendError<M>>
     where
         Self::State: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
         let tag = self.tag(&message);
-        let (reply, awaited) = reply::pair(self.to());
+        let (reply, awaited) = reply::pair(Some(self.to()));
         let asked = Asked {
             message,
             reply,
             limit,
         };
-        self.put(asked, tag, patience)
+        self.put(asked, tag, Patience::Until(limit))
             .map(|()| awaited)
             .map_err(|(refusal, asked)| self.refused(asked.withdraw(), refusal))
     }
@@ -84,7 +83,7 @@ pub(crate) trait Put: Actor {
         Self::State: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
-        self.request(message, limit, Patience::Until(limit))
+        self.request(message, limit)
             .map_err(SendError::into_ask_error)?
             .recv_within(limit)
     }
@@ -146,7 +145,7 @@ impl<S: Send + 'static> ActorCell<S> {
         F: FnOnce(&mut S) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (reply, awaited) = reply::pair(self.to());
+        let (reply, awaited) = reply::pair(Some(self.to()));
         let query = Query(Asked {
             message: code,
             reply,
@@ -203,12 +202,8 @@ pub(crate) trait Receive<M, R>: Actor {
         self.pass(Passed::told(message), patience)
     }
 
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>>;
+    /// Asks, with the same limit for the wait for room and for the answer.
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>>;
 
     /// Adds the stages of this receiver, in order: the actors whose work an answer needs.
     fn stages(&self, stages: &mut Vec<To>) {
@@ -233,13 +228,8 @@ where
         Put::send(self, message, patience)
     }
 
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
-        Put::request(self, message, limit, patience)
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
+        Put::request(self, message, limit)
     }
 
     fn stages(&self, stages: &mut Vec<To>) {

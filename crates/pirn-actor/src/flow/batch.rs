@@ -359,14 +359,10 @@ where
         })
     }
 
-    fn request(
-        &self,
-        message: T,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<Arc<R>>, SendError<T>> {
-        let (to, reply) = reply::pair(To::Actor(self.identity().clone()));
-        self.pass(Passed::asked(message, to, limit), patience)?;
+    fn request(&self, message: T, limit: Limit) -> Result<Reply<Arc<R>>, SendError<T>> {
+        let (to, reply) = reply::pair(Some(To::Actor(self.identity().clone())));
+        let passed = Passed::asked(message, to, None, limit);
+        self.pass(passed, Patience::Until(limit))?;
         Ok(reply)
     }
 }

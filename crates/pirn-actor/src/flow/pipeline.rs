@@ -28,7 +28,7 @@ use crate::identity::Identity;
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Patience, Phase};
 use crate::poison::locked;
-use crate::reply::{self, Reply, ReplyTo};
+use crate::reply::{self, Reply};
 use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -160,35 +160,6 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
     }
 }
 
-/// The end of the route of an asked message.
-struct Asker<R> {
-    reply: ReplyTo<R>,
-    way: Arc<Way>,
-}
-
-impl<R: Send> Onward<R> for Asker<R> {
-    fn is_wanted(&self) -> bool {
-        self.reply.is_wanted()
-    }
-
-    fn is_asked(&self) -> bool {
-        true
-    }
-
-    fn displace(&mut self) {
-        self.reply.displace();
-    }
-
-    fn note_joint(&self) {
-        self.way.pass();
-    }
-
-    fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
-        self.reply.give(answer);
-        true
-    }
-}
-
 impl<M, A, R> Line<M, A, R>
 where
     M: Send + 'static,
@@ -265,40 +236,26 @@ where
     A: Send + 'static,
     R: Send + 'static,
 {
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
         let mut stages = Vec::new();
         self.stages(&mut stages);
         let way = Arc::new(Way::new(stages));
-        let (to, reply) = reply::pair(To::Way(Arc::clone(&way)));
-        let passed = Passed {
-            message,
-            onward: Box::new(Asker { reply: to, way }),
-            limit,
-        };
-        self.pass(passed, patience)?;
+        let (to, reply) = reply::pair(Some(To::Way(Arc::clone(&way))));
+        let passed = Passed::asked(message, to, Some(way), limit);
+        self.pass(passed, Patience::Until(limit))?;
         Ok(reply)
     }
 
     fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
-        let Passed {
-            message,
-            onward,
-            limit,
-        } = passed;
         let onward = Box::new(ToNext {
             next: self.next.clone(),
-            onward,
-            limit,
+            onward: passed.onward,
+            limit: passed.limit,
         });
         let passed = Passed {
-            message,
+            message: passed.message,
             onward,
-            limit,
+            limit: passed.limit,
         };
         self.first.receiver().pass(passed, patience)
     }

@@ -141,9 +141,9 @@ impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
         self.put(message, patience)
     }
 
-    fn request(&self, message: M, _: Limit, patience: Patience) -> Result<Reply<()>, SendError<M>> {
-        self.put(message, patience)?;
-        let (to, reply) = reply::pair_without_edge();
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<()>, SendError<M>> {
+        self.put(message, Patience::Until(limit))?;
+        let (to, reply) = reply::channel();
         to.send(());
         Ok(reply)
     }
@@ -283,7 +283,7 @@ impl<M: Send + 'static, T> Process<M, T> {
         message: impl FnOnce(ReplyTo<R>) -> M,
         limit: Limit,
     ) -> Result<R, AskError> {
-        let (to, reply) = reply::pair_without_edge();
+        let (to, reply) = reply::channel();
         match self.cell.put(message(to), Patience::Until(limit)) {
             Ok(()) => reply.recv_within(limit),
             Err(error) => Err(error.into_ask_error()),
@@ -298,7 +298,7 @@ impl<M: Send + 'static, T> Process<M, T> {
         &self,
         message: impl FnOnce(ReplyTo<R>) -> M,
     ) -> Result<Reply<R>, SendError<M>> {
-        let (to, reply) = reply::pair_without_edge();
+        let (to, reply) = reply::channel();
         self.send(message(to))?;
         Ok(reply)
     }

@@ -17,28 +17,10 @@ use slot::{Asker, Giver, Waiter};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the two sides of an answer that `asked` gives.
-pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
-    let (giver, asker) = slot::sides();
-    (
-        ReplyTo(Some(giver)),
-        Reply {
-            slot: asker,
-            asked: Some(asked),
-        },
-    )
-}
-
-/// Makes the two sides of an answer that any thread may give.
-pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
-    let (giver, asker) = slot::sides();
-    (
-        ReplyTo(Some(giver)),
-        Reply {
-            slot: asker,
-            asked: None,
-        },
-    )
+/// Makes the two sides of an answer that `asked` gives, or any thread if it is `None`.
+pub(crate) fn pair<R>(asked: Option<To>) -> (ReplyTo<R>, Reply<R>) {
+    let (giver, slot) = slot::sides();
+    (ReplyTo(Some(giver)), Reply { slot, asked })
 }
 
 /// Makes the two sides of an answer, for code that answers without being an actor: another node, a
@@ -51,7 +33,7 @@ pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
 /// assert_eq!(reply.recv(), Ok(42));
 /// ```
 pub fn channel<R>() -> (ReplyTo<R>, Reply<R>) {
-    pair_without_edge()
+    pair(None)
 }
 
 /// The right and the duty to answer one request.

@@ -103,7 +103,7 @@ fn a_function_is_found_by_the_types_of_its_messages_and_answers() {
             "list is of another type: Vec<u32>",
             "inner is of another type: supervisor",
             "inner/halves is of another type: function",
-            "the supervisor has no child none",
+            "no actor has the name none",
         ]
     );
     assert_eq!(app.children()[0].children[0].kind, "function");

@@ -104,7 +104,7 @@ fn a_child_is_found_by_its_name_and_type() {
     assert_eq!(seven.run(|seven| *seven), Ok(7));
     assert_eq!(&*seven.name(), "seven");
     let unknown = app.get::<u32>("eight").unwrap_err();
-    assert_eq!(unknown.to_string(), "the supervisor has no child eight");
+    assert_eq!(unknown.to_string(), "no actor has the name eight");
     let other = app.get::<i64>("seven").unwrap_err();
     assert!(matches!(other, LookupError::WrongType { kind: "u32", .. }));
     assert!(app.get_process::<u32>("seven").is_err());
