@@ -282,10 +282,7 @@ impl Builder {
 
     /// Makes an actor with this state. It has no thread until it gets a message.
     pub fn spawn_with<S: Send + 'static>(&self, state: S) -> Ref<S> {
-        self.make(Body {
-            state: Some(state),
-            recipe: Recipe::NONE,
-        })
+        self.make(Body::of(state))
     }
 
     /// Makes an actor with this state, which has hooks.
@@ -298,7 +295,11 @@ impl Builder {
 
     fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
         let (identity, bounds, options) = self.plan();
-        make(identity, bounds, body, options)
+        // SAFETY: `S` is `'static`: state and messages borrow nothing.
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
+        let seen = Arc::downgrade(&cell);
+        snapshot::enter(cell.identity(), seen);
+        Ref::adopt(cell)
     }
 
     fn options(&self) -> Options {
@@ -348,19 +349,6 @@ impl Builder {
     }
 }
 
-fn make<S: Send + 'static>(
-    identity: Identity,
-    bounds: (usize, Overflow),
-    body: Body<S>,
-    options: Options,
-) -> Ref<S> {
-    // SAFETY: `S` is `'static`: state and messages borrow nothing.
-    let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
-    let seen = Arc::downgrade(&cell);
-    snapshot::enter(cell.identity(), seen);
-    Ref::adopt(cell)
-}
-
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
@@ -389,12 +377,7 @@ impl fmt::Debug for Builder {
 /// assert_eq!(sorted.unwrap().recv().unwrap(), "one three two");
 /// ```
 pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
-    let body = Body {
-        state: Some(state),
-        recipe: Recipe::NONE,
-    };
-    let bounds = (CAPACITY, Overflow::default());
-    make(Identity::new(None), bounds, body, None)
+    Builder::new().spawn_with(state)
 }
 
 /// Makes an actor that calls `f` for each message, and answers with the result.

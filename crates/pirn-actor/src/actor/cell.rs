@@ -32,6 +32,16 @@ pub(crate) struct Body<S> {
     pub(crate) recipe: Recipe<S>,
 }
 
+impl<S> Body<S> {
+    /// Returns the body of an actor that is given its state.
+    pub(crate) fn of(state: S) -> Body<S> {
+        Body {
+            state: Some(state),
+            recipe: Recipe::NONE,
+        }
+    }
+}
+
 /// The options of a builder, in one word: there may be a million actors.
 pub(crate) type Options = Option<Arc<Rare>>;
 

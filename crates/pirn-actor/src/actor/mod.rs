@@ -23,14 +23,13 @@ pub use recipe::{Hooked, IntoRecipe, Lifecycle, Restarts, hooked};
 pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};
 
-pub(crate) use builder::CAPACITY;
 pub(crate) use cell::{
     ActorCell, Body, Change, Item, OnUndelivered, Options, Overseer, Threads, on_undelivered,
     tell_undelivered,
 };
 pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::{Hooks, Recipe};
-pub(crate) use reference::sends;
+pub(crate) use reference::{reference, sends};
 pub(crate) use runner::{RETRY, exit, undelivered};
 pub(crate) use sending::{Asked, Put, Receive, Told};
 pub(crate) use weak::Sends;

@@ -1,15 +1,13 @@
 //! References to a pool.
 
 use super::cell::PoolCell;
-use crate::actor::{Address, Ask, Handler, Put, Recipient, Target, Tell, sends};
+use crate::actor::{Address, Ask, Handler, Put, Recipient, Target, Tell, reference, sends};
 use crate::error::{AskError, Exit, SendError};
 use crate::identity::current_limit;
 use crate::life::Actor;
 use crate::mailbox::Patience;
 use crate::reply::Reply;
 use crate::time::Limit;
-use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -30,7 +28,9 @@ use std::sync::Arc;
 /// square.close();
 /// assert_eq!(square.join(), Exit::Closed);
 /// ```
-pub struct PoolRef<S: Send + 'static>(Arc<PoolCell<S>>);
+pub struct PoolRef<S: Send + 'static> {
+    cell: Arc<PoolCell<S>>,
+}
 
 /// The numbers of a pool's workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub struct Workers {
     pub busy: usize,
 }
 
-sends!(PoolRef, PoolCell);
+sends!(PoolRef, "PoolRef", PoolCell);
 
 impl<S: Send + 'static> PoolRef<S> {
     /// Returns the numbers of workers. They may change at once.
     pub fn workers(&self) -> Workers {
-        let (count, busy) = self.0.workers();
+        let (count, busy) = self.cell.workers();
         Workers { count, busy }
     }
 
@@ -56,7 +56,7 @@ impl<S: Send + 'static> PoolRef<S> {
     /// # Errors
     /// The pool has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
-        let least = u32::try_from(self.0.least()).unwrap_or(u32::MAX);
-        self.0.life.ending.wait_built(least)
+        let least = u32::try_from(self.cell.least()).unwrap_or(u32::MAX);
+        self.cell.life.ending.wait_built(least)
     }
 }

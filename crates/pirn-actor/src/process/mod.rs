@@ -10,7 +10,7 @@ pub use inbox::Search;
 pub use inbox::{Inbox, RecvError};
 
 use crate::actor::{
-    Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
+    Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered, reference,
     tell_undelivered,
 };
 use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
@@ -21,8 +21,6 @@ use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::snapshot;
 use crate::time::Limit;
-use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
 use pirn::thread::{self, Panic, Thread};
 use std::io;
@@ -150,6 +148,9 @@ impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
 }
 
 /// A reference to a process. It sends messages, and returns the result.
+///
+/// A closed process receives the messages in its mailbox, and then [`Closed`](RecvError::Closed).
+/// The next receive of a stopped process fails, and a killed one is also interrupted.
 pub struct Process<M: Send + 'static, T = ()> {
     cell: Arc<ProcessCell<M>>,
     result: Arc<Mutex<Option<T>>>,
@@ -304,14 +305,7 @@ impl<M: Send + 'static, T> Process<M, T> {
     }
 }
 
-/// A closed process receives the messages in its mailbox, and then [`Closed`](RecvError::Closed).
-/// The next receive of a stopped process fails, and a killed one is also interrupted.
-impl<M: Send + 'static, T> Deref for Process<M, T> {
-    type Target = dyn Actor;
-    fn deref(&self) -> &Self::Target {
-        &*self.cell
-    }
-}
+reference!([M: Send + 'static, T] Process<M, T>, "Process", dyn Actor);
 
 impl<M: Send + 'static, T> Clone for Process<M, T> {
     fn clone(&self) -> Process<M, T> {
@@ -320,20 +314,6 @@ impl<M: Send + 'static, T> Clone for Process<M, T> {
             cell: Arc::clone(&self.cell),
             result: Arc::clone(&self.result),
         }
-    }
-}
-
-impl<M: Send + 'static, T> Drop for Process<M, T> {
-    fn drop(&mut self) {
-        self.cell.release();
-    }
-}
-
-impl<M: Send + 'static, T> fmt::Debug for Process<M, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Process")
-            .field(self.cell.identity())
-            .finish()
     }
 }
 
