@@ -1,6 +1,6 @@
 //! An actor with handlers: its life, mailbox and state.
 
-use super::context::Context;
+use super::handler::Context;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
 use super::runner;

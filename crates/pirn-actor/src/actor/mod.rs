@@ -4,7 +4,6 @@
 mod address;
 mod builder;
 mod cell;
-mod context;
 mod handler;
 mod overtime;
 mod passing;
@@ -12,13 +11,11 @@ mod recipe;
 mod reference;
 mod runner;
 mod sending;
-mod transaction;
 mod weak;
 
 pub use address::{Address, Ask, Tell};
 pub use builder::{Builder, consumer, function, spawn};
-pub use context::Context;
-pub use handler::{Function, Handler};
+pub use handler::{Context, Function, Handler};
 pub use recipe::{Hooked, IntoRecipe, Lifecycle, Restarts, hooked};
 pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};

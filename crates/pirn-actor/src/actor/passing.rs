@@ -5,7 +5,7 @@
 //! at the next stage as a handler that sends does, and its own mailbox fills meanwhile.
 
 use super::cell::{OnUndelivered, on_undelivered, tell_undelivered};
-use super::context::Context;
+use super::handler::Context;
 use super::handler::Handler;
 use crate::edges::Way;
 use crate::envelope::Parcel;

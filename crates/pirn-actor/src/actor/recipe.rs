@@ -1,6 +1,6 @@
 //! Recipes: how an actor's state is made, at first and after each failure.
 
-use super::context::Context;
+use super::handler::Context;
 use crate::error::{Exit, Failure, discard};
 use core::time::Duration;
 use pirn::thread::Panic;

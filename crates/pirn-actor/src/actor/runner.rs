@@ -13,7 +13,7 @@
 use super::cell::{
     ActorCell, Body, Change, Item, Options, Threads, on_undelivered, tell_undelivered,
 };
-use super::context::Context;
+use super::handler::Context;
 use super::overtime::Overtime;
 use crate::error::{Exit, Failure, discard};
 use crate::identity::while_working_for;

@@ -8,7 +8,7 @@
 //! ```
 
 use super::cell::{ActorCell, Item};
-use super::context::Context;
+use super::handler::Context;
 use super::handler::Handler;
 use super::passing::Passed;
 use crate::edges::To;

@@ -2,7 +2,6 @@
 //! which message.
 
 mod inbox;
-mod pause;
 mod receive;
 
 #[doc(hidden)]

@@ -1,6 +1,5 @@
 //! Builders of supervisors.
 
-use super::error::StartError;
 use super::events::TreeEvent;
 use super::node::{Branch, Leaf, Node};
 use super::plan::Strategy;
@@ -15,6 +14,8 @@ use core::fmt;
 use core::ops::{Deref, Range};
 use core::time::Duration;
 use pirn::thread;
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -532,5 +533,46 @@ impl fmt::Debug for Supervisor {
             .field("strategy", &self.rules.strategy)
             .field("children", &names)
             .finish_non_exhaustive()
+    }
+}
+
+/// Why a supervisor did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// This child did not start. The others have ended.
+    #[non_exhaustive]
+    Failed {
+        /// The child's name.
+        child: Arc<str>,
+        /// Why it did not start.
+        failure: Failure,
+    },
+    /// Two children have this name.
+    #[non_exhaustive]
+    SameName {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// No thread could be started for the supervisor.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Failed { child, failure } => write!(f, "{child} did not start: {failure}"),
+            StartError::SameName { name } => write!(f, "two children have the name {name}"),
+            StartError::Thread(error) => write!(f, "no thread for the supervisor: {error}"),
+        }
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StartError::Thread(error) => Some(error),
+            StartError::Failed { .. } | StartError::SameName { .. } => None,
+        }
     }
 }
