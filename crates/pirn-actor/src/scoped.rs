@@ -7,7 +7,7 @@
 //!   })                              the block returns: b is closed, and ends; then a
 //! ```
 
-use crate::actor::{ActorCell, Asked, Body, Builder, Function, Handler, Told, reference};
+use crate::actor::{ActorCell, Asked, Body, Builder, Function, Handler, Message, Told, reference};
 use crate::error::{AskError, SendError};
 use crate::identity::current_limit;
 use crate::life::Actor;
@@ -184,8 +184,8 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
         let patience = Patience::Until(current_limit());
         // SAFETY: the message borrows only what outlives the scope, and the scope outlives the
         // actor.
-        unsafe { self.cell.put_borrowing(Told(message), patience) }.map_err(
-            |(refusal, Told(message))| {
+        unsafe { self.cell.put_borrowing(Told(Message(message)), patience) }.map_err(
+            |(refusal, Told(Message(message)))| {
                 SendError::new(message, self.cell.identity().name(), refusal)
             },
         )
@@ -223,7 +223,7 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     {
         let (to, reply) = reply::pair(Some(self.cell.to()));
         let asked = Asked {
-            message,
+            job: Message(message),
             reply: to,
             limit,
         };

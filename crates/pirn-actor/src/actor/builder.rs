@@ -231,7 +231,8 @@ impl Builder {
     /// # Errors
     /// If no thread can be started.
     pub fn spawn<S: Send + 'static>(&self, recipe: impl IntoRecipe<S>) -> io::Result<Ref<S>> {
-        self.spawn_recipe(Recipe::from(recipe))
+        let (mut make, hooks) = recipe.into_parts();
+        self.spawn_recipe(Recipe::new(move || Ok(make()), hooks))
     }
 
     /// Makes an actor with a recipe that may fail. [`Ref::ready`] waits until the recipe has

@@ -28,5 +28,5 @@ pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::{Hooks, Recipe};
 pub(crate) use reference::{reference, sends};
 pub(crate) use runner::{RETRY, exit, undelivered};
-pub(crate) use sending::{Asked, Put, Receive, Told};
+pub(crate) use sending::{Asked, Message, Put, Receive, Told};
 pub(crate) use weak::Sends;

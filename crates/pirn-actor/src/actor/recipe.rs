@@ -153,14 +153,6 @@ impl<S> Recipe<S> {
         Recipe::of(Some(Box::new(make)), hooks)
     }
 
-    pub(crate) fn from(recipe: impl IntoRecipe<S>) -> Recipe<S>
-    where
-        S: 'static,
-    {
-        let (mut make, hooks) = recipe.into_parts();
-        Recipe::new(move || Ok(make()), hooks)
-    }
-
     /// A recipe that makes no state, for an actor whose given state has hooks.
     pub(crate) fn hooks(hooks: Hooks<S>) -> Recipe<S> {
         Recipe::of(None, Some(hooks))

@@ -191,10 +191,15 @@ enum Message<T, R> {
     Due,
 }
 
+/// The key of a batch.
+trait Key: Hash + Eq + Clone + Send + 'static {}
+
+impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
+
 impl<T, K, R> Handler<Message<T, R>> for Collector<T, K, R>
 where
     T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
+    K: Key,
     R: Send + Sync + 'static,
 {
     type Reply = ();
@@ -218,12 +223,7 @@ where
     }
 }
 
-impl<T, K, R> Lifecycle for Collector<T, K, R>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-{
+impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Lifecycle for Collector<T, K, R> {
     /// No message comes after this: a closed actor handles the batches that it has.
     fn stopped(&mut self, exit: &Exit) {
         if *exit == Exit::Closed {
@@ -234,12 +234,7 @@ where
     }
 }
 
-impl<T, K, R> Collector<T, K, R>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-{
+impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Collector<T, K, R> {
     fn add(&mut self, entry: Passed<T, Arc<R>>) {
         let key = (self.key)(&entry.message);
         let number = *self.numbers.entry(key.clone()).or_insert_with(|| {

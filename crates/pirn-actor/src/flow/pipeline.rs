@@ -160,12 +160,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
     }
 }
 
-impl<M, A, R> Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Line<M, A, R> {
     fn whole(&self) -> &Arc<Whole> {
         self.whole.get_or_init(|| {
             let whole = Whole::new(self.identity.clone());
@@ -184,12 +179,7 @@ where
     }
 }
 
-impl<M, A, R> Actor for Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Actor for Line<M, A, R> {
     fn life(&self) -> &Life {
         &self.whole().life
     }
@@ -230,12 +220,7 @@ where
     fn release(&self) {}
 }
 
-impl<M, A, R> Receive<M, R> for Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Receive<M, R> for Line<M, A, R> {
     fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
         let mut stages = Vec::new();
         self.stages(&mut stages);

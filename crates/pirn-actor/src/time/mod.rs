@@ -35,10 +35,7 @@ impl From<Late> for Refusal {
 
 impl From<Late> for AskError {
     fn from(late: Late) -> AskError {
-        match late {
-            Late::TimedOut => AskError::TimedOut,
-            Late::Interrupted => AskError::Interrupted,
-        }
+        Refusal::from(late).into()
     }
 }
 
