@@ -10,7 +10,6 @@ use crate::error::Failure;
 use crate::identity::Identity;
 use crate::life::Actor;
 use crate::mailbox::Overflow;
-use crate::process::{Inbox, Process};
 use crate::snapshot;
 use core::fmt;
 use core::time::Duration;
@@ -332,21 +331,6 @@ impl Builder {
         F: FnMut(M) + Send + 'static,
     {
         self.function(f)
-    }
-
-    /// Makes a process: an actor with a thread for its whole life, whose function receives the
-    /// messages. See [`process`](crate::process::spawn()).
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
-    where
-        M: Send + 'static,
-        T: Send + 'static,
-        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
-    {
-        let (identity, bounds, options) = self.plan();
-        Process::start(identity, bounds, options, f)
     }
 }
 

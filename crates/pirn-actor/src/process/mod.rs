@@ -9,13 +9,13 @@ pub use inbox::Search;
 pub use inbox::{Inbox, RecvError};
 
 use crate::actor::{
-    Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered, reference,
-    tell_undelivered,
+    Builder, Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
+    reference, tell_undelivered,
 };
 use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
-use crate::identity::{Identity, current_limit, while_working_for};
+use crate::identity::{current_limit, while_working_for};
 use crate::life::{Actor, Life, Load};
-use crate::mailbox::{Mailbox, Overflow, Patience, Phase, Then};
+use crate::mailbox::{Mailbox, Patience, Phase, Then};
 use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::snapshot;
@@ -54,9 +54,41 @@ where
     T: Send + 'static,
     F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
 {
-    crate::Builder::new()
-        .process(f)
-        .expect("a thread for a process")
+    Builder::new().process(f).expect("a thread for a process")
+}
+
+impl Builder {
+    /// Makes a process: an actor with a thread for its whole life, whose function receives the
+    /// messages. See [`process`](crate::process::spawn()).
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
+    where
+        M: Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
+    {
+        let (identity, (capacity, overflow), options) = self.plan();
+        let cell = Arc::new_cyclic(|this| ProcessCell {
+            life: Life::new(identity),
+            mailbox: Mailbox::new(capacity, overflow),
+            waiter: Mutex::new(None),
+            this: Weak::clone(this),
+        });
+        let then = cell.mailbox.begin();
+        debug_assert_eq!(then, Then::Start, "no other thread knows the mailbox yet");
+        snapshot::enter(cell.identity(), cell.this.clone());
+        let result = Arc::new(Mutex::new(None));
+        let body = {
+            let (cell, result, options) = (Arc::clone(&cell), Arc::clone(&result), options.clone());
+            move || live(&cell, &options, &result, f)
+        };
+        Threads::of(&options)
+            .start(body)
+            .inspect_err(|_| snapshot::forget(cell.identity()))?;
+        Ok(Process { cell, result })
+    }
 }
 
 /// The part that the process and its references share.
@@ -156,35 +188,6 @@ pub struct Process<M: Send + 'static, T = ()> {
 }
 
 impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
-    pub(crate) fn start<F>(
-        identity: Identity,
-        (capacity, overflow): (usize, Overflow),
-        options: Options,
-        f: F,
-    ) -> io::Result<Process<M, T>>
-    where
-        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
-    {
-        let cell = Arc::new_cyclic(|this| ProcessCell {
-            life: Life::new(identity),
-            mailbox: Mailbox::new(capacity, overflow),
-            waiter: Mutex::new(None),
-            this: Weak::clone(this),
-        });
-        let then = cell.mailbox.begin();
-        debug_assert_eq!(then, Then::Start, "no other thread knows the mailbox yet");
-        snapshot::enter(cell.identity(), cell.this.clone());
-        let result = Arc::new(Mutex::new(None));
-        let body = {
-            let (cell, result, options) = (Arc::clone(&cell), Arc::clone(&result), options.clone());
-            move || live(&cell, &options, &result, f)
-        };
-        Threads::of(&options)
-            .start(body)
-            .inspect_err(|_| snapshot::forget(cell.identity()))?;
-        Ok(Process { cell, result })
-    }
-
     /// Closes the process, and waits for its result.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 /// assert!(registry.address::<u64, u64>("cube").is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Registry(Arc<Mutex<State>>);
 
 #[derive(Default)]
@@ -98,16 +98,10 @@ pub fn global() -> &'static Registry {
     &REGISTRY
 }
 
-impl Default for Registry {
-    fn default() -> Registry {
-        Registry::new()
-    }
-}
-
 impl Registry {
     /// Makes an empty registry.
     pub fn new() -> Registry {
-        Registry(Arc::default())
+        Registry::default()
     }
 
     /// Sets a function that gets each message that was kept for a name and that no actor has got.

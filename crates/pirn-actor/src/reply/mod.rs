@@ -169,15 +169,20 @@ impl<R> Reply<R> {
     }
 
     pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
+        // The mark that ends the wait's edge, if the wait has one.
         let mut over = Over::default();
         let waiter = || {
-            over = Self::over(&self.asked);
+            if self.asked.is_some() {
+                over = Over::new();
+            }
             Waiter::Thread(over.clone())
         };
         if let Some(answer) = self.slot.take_or_wait(waiter) {
             return in_time(answer, limit);
         }
-        let _waits = self.begin_wait(limit, &over)?;
+        let asked = self.asked.as_ref();
+        let waits = asked.map(|asked| Waits::begin(asked, limit, &over));
+        let _waits = waits.transpose().map_err(AskError::Deadlock)?;
         loop {
             let late = self.slot.wait(limit).err();
             if let Some(answer) = self.slot.take() {
@@ -187,17 +192,6 @@ impl<R> Reply<R> {
                 return Err(late.into());
             }
         }
-    }
-
-    /// Makes the mark that ends the wait's edge, if the wait has one.
-    fn over(asked: &Option<To>) -> Over {
-        asked.as_ref().map_or_else(Over::default, |_| Over::new())
-    }
-
-    fn begin_wait(&self, limit: Limit, over: &Over) -> Result<Option<Waits>, AskError> {
-        let asked = self.asked.as_ref();
-        let waits = asked.map(|asked| Waits::begin(asked, limit, over));
-        waits.transpose().map_err(AskError::Deadlock)
     }
 }
 

@@ -85,16 +85,14 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 impl Timers {
     /// Queues a timer if it is not being done and has a time. Returns true if it is now the first.
     fn queue_up(&mut self, number: u64) -> bool {
-        match self.all.get(&number) {
-            Some(timer) if timer.act.is_some() => match timer.due {
-                Some(due) => {
-                    self.queue.insert((due, number));
-                    self.queue.first() == Some(&(due, number))
-                }
-                None => false,
-            },
-            _ => false,
+        if let Some(timer) = self.all.get(&number)
+            && timer.act.is_some()
+            && let Some(due) = timer.due
+        {
+            self.queue.insert((due, number));
+            return self.queue.first() == Some(&(due, number));
         }
+        false
     }
 
     /// Takes a timer out. The caller drops it after the lock is released.
