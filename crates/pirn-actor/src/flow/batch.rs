@@ -61,38 +61,6 @@ where
     Builder::new().batch(count, time, f)
 }
 
-/// Makes an actor that collects messages as [`batch`] does, in one batch per key: it calls `f` with
-/// messages for which `key` returned the same.
-///
-/// Each key has its own count and time. At the end the actor handles the batches that are left in
-/// the order in which they began.
-///
-/// # Panics
-/// A panic of `key` is a failure of the actor.
-///
-/// # Examples
-/// ```
-/// use pirn_actor as actor;
-/// use std::time::Duration;
-///
-/// let day = Duration::from_secs(86_400);
-/// let letter = |word: &&str| word.chars().next();
-/// let index = actor::flow::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
-/// index.send("warp").unwrap();
-/// index.send("shed").unwrap();
-/// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
-/// ```
-pub fn batch_by<T, K, R, G, F>(count: usize, time: Duration, key: G, f: F) -> Address<T, Arc<R>>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
-{
-    Builder::new().batch_by(count, time, key, f)
-}
-
 impl Builder {
     /// Makes an actor that collects messages: see [`batch`](crate::flow::batch()). The mailbox's
     /// capacity counts the messages that are not collected yet.
@@ -115,7 +83,28 @@ impl Builder {
         self.batch_by(count, time, |_| (), move |(), items| f(items))
     }
 
-    /// Makes an actor that collects messages per key: see [`batch_by`](crate::flow::batch_by()).
+    /// Makes an actor that collects messages as [`batch`](crate::flow::batch()) does, in one batch per key: it calls `f` with
+    /// messages for which `key` returned the same.
+    ///
+    /// Each key has its own count and time. At the end the actor handles the batches that are left in
+    /// the order in which they began.
+    ///
+    /// # Panics
+    /// A panic of `key` is a failure of the actor.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::Builder;
+    /// use std::time::Duration;
+    ///
+    /// let day = Duration::from_secs(86_400);
+    /// let letter = |word: &&str| word.chars().next();
+    /// let index = Builder::new()
+    ///     .batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
+    /// index.send("warp").unwrap();
+    /// index.send("shed").unwrap();
+    /// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
+    /// ```
     ///
     /// # Examples
     /// ```

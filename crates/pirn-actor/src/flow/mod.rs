@@ -3,7 +3,7 @@
 mod batch;
 mod pipeline;
 pub use crate::each::each;
-pub use batch::{batch, batch_by};
+pub use batch::batch;
 
 use crate::{Address, Builder};
 use core::time::Duration;
