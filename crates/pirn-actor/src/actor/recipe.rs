@@ -63,11 +63,11 @@ pub trait Lifecycle: Sized {
         let _ = context;
     }
 
-    /// Called once for each state that has started, before the state is dropped: when the actor
-    /// ends, when its supervisor restarts it together with another child ([`Exit::Stopped`]), and
-    /// after a failure ([`Exit::Failed`]), whether or not the actor restarts. After a panic the
-    /// state may be half changed. After a kill the blocking calls of this function fail at once. A
-    /// panic of this function makes the end a failure.
+    /// Called when a state that has started is about to be dropped: when the actor ends, when its
+    /// supervisor restarts it together with another child ([`Exit::Stopped`]), and after a failure
+    /// ([`Exit::Failed`]), whether or not the actor restarts. After a panic the state may be half
+    /// changed. After a kill the blocking calls of this function fail at once. A panic of this
+    /// function makes an end a failure.
     fn stopped(&mut self, exit: &Exit) {
         let _ = exit;
     }

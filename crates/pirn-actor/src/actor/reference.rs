@@ -27,8 +27,9 @@ pub struct Ref<S: Send + 'static> {
     cell: Arc<ActorCell<S>>,
 }
 
-/// What all references to actors are: each counts as one while it exists, dereferences to its actor,
-/// and shows the actor's name. The actor is in the field `cell`.
+/// The traits that all references to actors share: a reference dereferences to its actor, is not
+/// counted any more when it is dropped, and shows the actor's name. The actor is in the field
+/// `cell`.
 macro_rules! reference {
     ([$($of:tt)*] $Ref:ty, $name:literal, $Actor:ty) => {
         impl<$($of)*> core::ops::Deref for $Ref {

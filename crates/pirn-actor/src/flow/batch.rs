@@ -83,11 +83,11 @@ impl Builder {
         self.batch_by(count, time, |_| (), move |(), items| f(items))
     }
 
-    /// Makes an actor that collects messages as [`batch`](crate::flow::batch()) does, in one batch per key: it calls `f` with
-    /// messages for which `key` returned the same.
+    /// Makes an actor that collects messages as [`batch`](crate::flow::batch()) does, in one batch
+    /// per key: it calls `f` with messages for which `key` returned the same.
     ///
-    /// Each key has its own count and time. At the end the actor handles the batches that are left in
-    /// the order in which they began.
+    /// Each key has its own count and time. At the end the actor handles the batches that are left
+    /// in the order in which they began.
     ///
     /// # Panics
     /// A panic of `key` is a failure of the actor.
@@ -104,20 +104,6 @@ impl Builder {
     /// index.send("warp").unwrap();
     /// index.send("shed").unwrap();
     /// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
-    /// ```
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn_actor as actor;
-    /// use std::time::Duration;
-    ///
-    /// let builder = actor::Builder::new().name("by parity");
-    /// let day = Duration::from_secs(86_400);
-    /// let parity = |n: &u32| n % 2;
-    /// let batches = builder.batch_by(2, day, parity, |_, numbers: Vec<u32>| numbers);
-    /// batches.send(1).unwrap();
-    /// batches.send(2).unwrap();
-    /// assert_eq!(*batches.ask(3).unwrap(), [1, 3]);
     /// ```
     pub fn batch_by<T, K, R, G, F>(
         &self,

@@ -318,8 +318,8 @@ impl fmt::Debug for Subscription {
 
 /// A subscription, whatever the type of the messages.
 pub(super) trait Ends: Send + Sync {
-    /// Ends the subscription, and waits until no delivery is under way. Does not wait for a delivery
-    /// that waits for this thread's actor.
+    /// Ends the subscription, and waits until no delivery is under way. Does not wait for a
+    /// delivery that waits for this thread's actor.
     fn end(&self);
     fn missed(&self) -> u64;
     fn is_over(&self) -> bool;
