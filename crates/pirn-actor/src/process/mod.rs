@@ -236,7 +236,7 @@ where
 
 impl<M: Send + 'static, T> Process<M, T> {
     /// Sends a message. If the mailbox is full, waits for room, or does what the process's
-    /// [`Overflow`] says.
+    /// [`Overflow`](crate::Overflow) says.
     ///
     /// # Errors
     /// The message comes back: the process has ended, or there was no room.
