@@ -304,14 +304,10 @@ where
         }
     }
 
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
-        let (to, reply) = reply::pair_without_edge();
-        self.pass(Passed::asked(message, to, limit), patience)?;
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
+        let (to, reply) = reply::pair(None);
+        let passed = Passed::asked(message, to, None, limit);
+        self.pass(passed, Patience::Until(limit))?;
         Ok(reply)
     }
 }

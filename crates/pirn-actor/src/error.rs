@@ -37,7 +37,7 @@ impl fmt::Display for Refusal {
                 f.write_str("interrupted while waiting for room in the mailbox")
             }
             Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
-            Refusal::Unknown => f.write_str("nobody has this name"),
+            Refusal::Unknown => f.write_str("no actor has this name"),
             Refusal::WrongType => f.write_str("the actor accepts no such messages"),
             Refusal::Failed(failure) => write!(f, "{failure}"),
         }
@@ -173,6 +173,44 @@ impl From<Refusal> for AskError {
             Refusal::Deadlock(cycle) => AskError::Deadlock(cycle),
             Refusal::Unknown | Refusal::WrongType => AskError::Unreachable,
             Refusal::Failed(failure) => AskError::Failed(failure),
+        }
+    }
+}
+
+/// Why a name does not lead to an actor, in a registry or below a supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// No actor has this name.
+    Unknown {
+        /// The name that was looked up.
+        name: Arc<str>,
+    },
+    /// The actor with this name has another type, or accepts no messages of this type.
+    WrongType {
+        /// The name that was looked up.
+        name: Arc<str>,
+        /// The type of the actor's state; `"function"`, `"process"` or `"supervisor"`.
+        kind: &'static str,
+    },
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LookupError::Unknown { name } => write!(f, "no actor has the name {name}"),
+            LookupError::WrongType { name, kind } => write!(f, "{name} is of another type: {kind}"),
+        }
+    }
+}
+
+impl Error for LookupError {}
+
+impl From<LookupError> for Refusal {
+    fn from(error: LookupError) -> Refusal {
+        match error {
+            LookupError::Unknown { .. } => Refusal::Unknown,
+            LookupError::WrongType { .. } => Refusal::WrongType,
         }
     }
 }

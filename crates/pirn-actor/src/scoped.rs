@@ -7,11 +7,11 @@
 //!   })                              the block returns: b is closed, and ends; then a
 //! ```
 
-use crate::actor::{ActorCell, Asked, Body, Context, Handler, Recipe, Told};
+use crate::actor::{ActorCell, Asked, Body, Builder, Function, Handler, Message, Told, reference};
 use crate::error::{AskError, SendError};
-use crate::identity::{Identity, current_limit};
+use crate::identity::current_limit;
 use crate::life::Actor;
-use crate::mailbox::{Overflow, Patience, Phase};
+use crate::mailbox::{Patience, Phase};
 use crate::monitor::Monitor;
 use crate::poison::locked;
 use crate::reply;
@@ -20,7 +20,6 @@ use crate::time::Limit;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
-use core::ops::Deref;
 use core::time::Duration;
 use pirn::thread::Panic;
 use std::sync::{Arc, Mutex, Weak};
@@ -82,15 +81,10 @@ struct Actors<'scope> {
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Makes an actor with this state. It has no thread until it gets a message.
     pub fn spawn<S: Send + 'scope>(&'scope self, state: S) -> ScopedRef<'scope, S> {
-        let body = Body {
-            state: Some(state),
-            recipe: Recipe::NONE,
-        };
-        let bounds = (crate::actor::CAPACITY, Overflow::Wait);
-        let (identity, options) = (Identity::new(None), None);
+        let (identity, bounds, options) = Builder::new().plan();
         // SAFETY: the actor borrows only what outlives its scope, and `Scope::end` waits for the
         // actor's end.
-        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, Body::of(state), options) };
         locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
         enter(&cell);
         ScopedRef {
@@ -103,15 +97,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn with<T, M, R, F>(
         &'scope self,
         state: &'env mut T,
-        f: F,
-    ) -> ScopedRef<'scope, With<'env, T, F>>
+        mut f: F,
+    ) -> ScopedRef<'scope, Function<impl FnMut(M) -> R + Send + 'scope>>
     where
         T: Send,
         M: Send + 'scope,
         R: Send,
         F: FnMut(&mut T, M) -> R + Send + 'scope,
     {
-        self.spawn(With { state, f })
+        self.spawn(Function::new(move |message| f(state, message)))
     }
 
     /// Ends all actors, the newest first.
@@ -171,30 +165,6 @@ fn enter<S: Send>(cell: &Arc<ActorCell<S>>) {
     snapshot::enter(cell.identity(), seen);
 }
 
-/// The state of an actor made by [`Scope::with`].
-pub struct With<'a, T, F> {
-    state: &'a mut T,
-    f: F,
-}
-
-impl<T, F, M, R> Handler<M> for With<'_, T, F>
-where
-    F: FnMut(&mut T, M) -> R,
-    R: Send,
-{
-    type Reply = R;
-
-    fn handle(&mut self, message: M, _: &Context<Self>) -> R {
-        (self.f)(self.state, message)
-    }
-}
-
-impl<T, F> fmt::Debug for With<'_, T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("With")
-    }
-}
-
 /// A reference to an actor of a scope.
 pub struct ScopedRef<'scope, S: Send + 'scope> {
     cell: Arc<ActorCell<S>>,
@@ -214,8 +184,8 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
         let patience = Patience::Until(current_limit());
         // SAFETY: the message borrows only what outlives the scope, and the scope outlives the
         // actor.
-        unsafe { self.cell.put_borrowing(Told(message), patience) }.map_err(
-            |(refusal, Told(message))| {
+        unsafe { self.cell.put_borrowing(Told(Message(message)), patience) }.map_err(
+            |(refusal, Told(Message(message)))| {
                 SendError::new(message, self.cell.identity().name(), refusal)
             },
         )
@@ -251,9 +221,9 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     where
         S: Handler<M, Reply: 'scope>,
     {
-        let (to, reply) = reply::pair(self.cell.to());
+        let (to, reply) = reply::pair(Some(self.cell.to()));
         let asked = Asked {
-            message,
+            job: Message(message),
             reply: to,
             limit,
         };
@@ -269,12 +239,7 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     }
 }
 
-impl<'scope, S: Send + 'scope> Deref for ScopedRef<'scope, S> {
-    type Target = dyn Actor + 'scope;
-    fn deref(&self) -> &Self::Target {
-        &*self.cell
-    }
-}
+reference!(['scope, S: Send + 'scope] ScopedRef<'scope, S>, "ScopedRef", dyn Actor + 'scope);
 
 impl<'scope, S: Send + 'scope> Clone for ScopedRef<'scope, S> {
     fn clone(&self) -> ScopedRef<'scope, S> {
@@ -283,19 +248,5 @@ impl<'scope, S: Send + 'scope> Clone for ScopedRef<'scope, S> {
             cell: Arc::clone(&self.cell),
             scope: PhantomData,
         }
-    }
-}
-
-impl<'scope, S: Send + 'scope> Drop for ScopedRef<'scope, S> {
-    fn drop(&mut self) {
-        self.cell.release();
-    }
-}
-
-impl<'scope, S: Send + 'scope> fmt::Debug for ScopedRef<'scope, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ScopedRef")
-            .field(self.cell.identity())
-            .finish()
     }
 }

@@ -5,7 +5,6 @@ mod common;
 
 use common::{Gate, until, watched};
 use pirn::thread::Panic;
-use pirn_actor::pool::Pool;
 use pirn_actor::process::Inbox;
 use pirn_actor::registry::Registry;
 use pirn_actor::supervisor::Supervisor;
@@ -161,7 +160,11 @@ fn a_supervisor_restarts_its_children() {
 #[watched]
 fn a_worker_of_a_pool_is_restarted() {
     let restarts = Restarts::at_most(9);
-    let pool = Pool::fixed(2).restarts(restarts).spawn(|| Careful).unwrap();
+    let pool = Builder::new()
+        .restarts(restarts)
+        .pool(2..=2)
+        .spawn(|| Careful)
+        .unwrap();
     for n in 0..4 {
         assert_eq!(is_failed(pool.ask(n)), n % 2 == 1);
     }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Random, watched};
-use pirn_actor::pool::{Pool, PoolRef};
+use pirn_actor::pool::PoolRef;
 use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handler, Ref};
 use std::sync::{Arc, OnceLock, mpsc};
 
@@ -443,7 +443,11 @@ fn n_queens() {
         told: told.clone(),
     };
     // A worker must not wait for room that only workers make.
-    let workers = Pool::fixed(4).unbounded().spawn(recipe).unwrap();
+    let workers = Builder::new()
+        .unbounded()
+        .pool(4..=4)
+        .spawn(recipe)
+        .unwrap();
     assert!(pool.set(workers.clone()).is_ok());
     workers.send(Board(Vec::new())).unwrap();
     let (mut solutions, mut boards) = (0, 1);

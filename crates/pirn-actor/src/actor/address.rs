@@ -1,5 +1,6 @@
 //! Addresses: references for sending that do not name the type of the actor's state.
 
+use super::reference::reference;
 use super::sending::Receive;
 use super::weak::WeakAddress;
 use crate::error::{AskError, SendError};
@@ -8,8 +9,6 @@ use crate::life::Actor;
 use crate::mailbox::Patience;
 use crate::reply::Reply;
 use crate::time::Limit;
-use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -74,21 +73,25 @@ pub trait Ask<M>: Tell<M> {
 ///
 /// Cheap to clone and usable from any thread. Keeps the actor open and dereferences to [`Actor`],
 /// as a [`Ref`](crate::Ref) does.
-pub struct Address<M: 'static, R: 'static = ()>(Arc<dyn Receive<M, R>>);
+pub struct Address<M: 'static, R: 'static = ()> {
+    cell: Arc<dyn Receive<M, R>>,
+}
+
+reference!([M, R] Address<M, R>, "Address", dyn Actor);
 
 impl<M, R> Address<M, R> {
-    pub(crate) fn new(actor: Arc<dyn Receive<M, R>>) -> Address<M, R> {
-        actor.retain();
-        Address(actor)
+    pub(crate) fn new(cell: Arc<dyn Receive<M, R>>) -> Address<M, R> {
+        cell.retain();
+        Address { cell }
     }
 
     /// Takes over a reference that the caller has counted.
-    pub(crate) fn adopt(actor: Arc<dyn Receive<M, R>>) -> Address<M, R> {
-        Address(actor)
+    pub(crate) fn adopt(cell: Arc<dyn Receive<M, R>>) -> Address<M, R> {
+        Address { cell }
     }
 
     pub(crate) fn receiver(&self) -> &Arc<dyn Receive<M, R>> {
-        &self.0
+        &self.cell
     }
 
     /// Sends a message. If the mailbox is full, the actor's [`Overflow`](crate::Overflow) decides:
@@ -97,7 +100,7 @@ impl<M, R> Address<M, R> {
     /// # Errors
     /// The message comes back: the actor has ended, or there was no room.
     pub fn send(&self, message: M) -> Result<(), SendError<M>> {
-        self.0.tell(message, Patience::Until(current_limit()))
+        self.cell.tell(message, Patience::Until(current_limit()))
     }
 
     /// Sends a message if there is room in the mailbox.
@@ -106,7 +109,7 @@ impl<M, R> Address<M, R> {
     /// The message comes back: the actor has ended, or the mailbox is full
     /// ([`SendError::is_full`]).
     pub fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        self.0.tell(message, Patience::None)
+        self.cell.tell(message, Patience::None)
     }
 
     /// Sends a message that comes before all others in the mailbox. There is always room for it.
@@ -114,7 +117,7 @@ impl<M, R> Address<M, R> {
     /// # Errors
     /// The message comes back: the actor has ended.
     pub fn send_urgent(&self, message: M) -> Result<(), SendError<M>> {
-        self.0.tell(message, Patience::Urgent)
+        self.cell.tell(message, Patience::Urgent)
     }
 
     /// Sends a message, and waits for the answer.
@@ -134,7 +137,7 @@ impl<M, R> Address<M, R> {
     }
 
     fn ask_within(&self, message: M, limit: Limit) -> Result<R, AskError> {
-        let request = self.0.request(message, limit, Patience::Until(limit));
+        let request = self.cell.request(message, limit);
         request
             .map_err(SendError::into_ask_error)?
             .recv_within(limit)
@@ -146,47 +149,28 @@ impl<M, R> Address<M, R> {
     /// The message comes back, as from [`send`](Address::send).
     pub fn ask_later(&self, message: M) -> Result<Reply<R>, SendError<M>> {
         let limit = current_limit();
-        self.0.request(message, limit, Patience::Until(limit))
+        self.cell.request(message, limit)
     }
 
     /// Returns an address that does not keep the actor open.
     pub fn downgrade(&self) -> WeakAddress<M, R> {
-        WeakAddress::of(Arc::downgrade(&self.0), self.0.identity().clone())
-    }
-}
-
-impl<M, R> Deref for Address<M, R> {
-    type Target = dyn Actor;
-    fn deref(&self) -> &Self::Target {
-        &*self.0
+        WeakAddress::of(Arc::downgrade(&self.cell), self.cell.identity().clone())
     }
 }
 
 impl<M, R> Clone for Address<M, R> {
     fn clone(&self) -> Address<M, R> {
-        Address::new(Arc::clone(&self.0))
-    }
-}
-
-impl<M, R> Drop for Address<M, R> {
-    fn drop(&mut self) {
-        self.0.release();
+        Address::new(Arc::clone(&self.cell))
     }
 }
 
 impl<M, R> PartialEq for Address<M, R> {
     fn eq(&self, other: &Address<M, R>) -> bool {
-        self.0.identity() == other.0.identity()
+        self.cell.identity() == other.cell.identity()
     }
 }
 
 impl<M, R> Eq for Address<M, R> {}
-
-impl<M, R> fmt::Debug for Address<M, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(self.0.identity()).finish()
-    }
-}
 
 impl<M, R> Tell<M> for Address<M, R> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {

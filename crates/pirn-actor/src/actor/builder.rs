@@ -10,7 +10,6 @@ use crate::error::Failure;
 use crate::identity::Identity;
 use crate::life::Actor;
 use crate::mailbox::Overflow;
-use crate::process::{Inbox, Process};
 use crate::snapshot;
 use core::fmt;
 use core::time::Duration;
@@ -136,7 +135,7 @@ impl Builder {
     ///
     /// If the handler ignores the interrupt, the actor waits until it returns: no other thread
     /// works on the state meanwhile. Processes have no such limit, since their functions decide
-    /// when to receive.
+    /// when to receive, and neither have the workers of a pool.
     ///
     /// # Examples
     /// ```
@@ -171,7 +170,7 @@ impl Builder {
     /// Sets the least time between the starts of two messages, sent or asked. Other messages wait
     /// in the mailbox. A `stop` or a `kill` ends the pause at once.
     ///
-    /// A process is not limited, since its function decides when to receive.
+    /// A process is not limited, since its function decides when to receive, and neither is a pool.
     ///
     /// # Examples
     /// ```
@@ -201,6 +200,19 @@ impl Builder {
         self
     }
 
+    /// Returns a builder of the workers of a pool that this builder makes.
+    pub(crate) fn of_workers(&self) -> Builder {
+        let rare = self.rare.clone().map(|rare| Rare {
+            least_between: None,
+            ..rare
+        });
+        Builder {
+            rare,
+            // For work loops, and messages that the worker sends to itself.
+            ..Builder::new().unbounded()
+        }
+    }
+
     /// Puts the actors under a supervisor.
     pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
         self.rare().supervisor = Some(overseer);
@@ -218,7 +230,8 @@ impl Builder {
     /// # Errors
     /// If no thread can be started.
     pub fn spawn<S: Send + 'static>(&self, recipe: impl IntoRecipe<S>) -> io::Result<Ref<S>> {
-        self.spawn_recipe(Recipe::from(recipe))
+        let (mut make, hooks) = recipe.into_parts();
+        self.spawn_recipe(Recipe::new(move || Ok(make()), hooks))
     }
 
     /// Makes an actor with a recipe that may fail. [`Ref::ready`] waits until the recipe has
@@ -269,10 +282,7 @@ impl Builder {
 
     /// Makes an actor with this state. It has no thread until it gets a message.
     pub fn spawn_with<S: Send + 'static>(&self, state: S) -> Ref<S> {
-        self.make(Body {
-            state: Some(state),
-            recipe: Recipe::NONE,
-        })
+        self.make(Body::of(state))
     }
 
     /// Makes an actor with this state, which has hooks.
@@ -285,7 +295,11 @@ impl Builder {
 
     fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
         let (identity, bounds, options) = self.plan();
-        make(identity, bounds, body, options)
+        // SAFETY: `S` is `'static`: state and messages borrow nothing.
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
+        let seen = Arc::downgrade(&cell);
+        snapshot::enter(cell.identity(), seen);
+        Ref::adopt(cell)
     }
 
     fn options(&self) -> Options {
@@ -318,34 +332,6 @@ impl Builder {
     {
         self.function(f)
     }
-
-    /// Makes a process: an actor with a thread for its whole life, whose function receives the
-    /// messages. See [`process`](crate::process::spawn()).
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
-    where
-        M: Send + 'static,
-        T: Send + 'static,
-        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
-    {
-        let (identity, bounds, options) = self.plan();
-        Process::start(identity, bounds, options, f)
-    }
-}
-
-fn make<S: Send + 'static>(
-    identity: Identity,
-    bounds: (usize, Overflow),
-    body: Body<S>,
-    options: Options,
-) -> Ref<S> {
-    // SAFETY: `S` is `'static`: state and messages borrow nothing.
-    let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
-    let seen = Arc::downgrade(&cell);
-    snapshot::enter(cell.identity(), seen);
-    Ref::adopt(cell)
 }
 
 impl fmt::Debug for Builder {
@@ -376,12 +362,7 @@ impl fmt::Debug for Builder {
 /// assert_eq!(sorted.unwrap().recv().unwrap(), "one three two");
 /// ```
 pub fn spawn<S: Send + 'static>(state: S) -> Ref<S> {
-    let body = Body {
-        state: Some(state),
-        recipe: Recipe::NONE,
-    };
-    let bounds = (CAPACITY, Overflow::default());
-    make(Identity::new(None), bounds, body, None)
+    Builder::new().spawn_with(state)
 }
 
 /// Makes an actor that calls `f` for each message, and answers with the result.

@@ -1,6 +1,6 @@
 //! An actor with handlers: its life, mailbox and state.
 
-use super::context::Context;
+use super::handler::Context;
 use super::overtime::Overtime;
 use super::recipe::{Recipe, Restarts};
 use super::runner;
@@ -30,6 +30,16 @@ pub(crate) struct ActorCell<S> {
 pub(crate) struct Body<S> {
     pub(crate) state: Option<S>,
     pub(crate) recipe: Recipe<S>,
+}
+
+impl<S> Body<S> {
+    /// Returns the body of an actor that is given its state.
+    pub(crate) fn of(state: S) -> Body<S> {
+        Body {
+            state: Some(state),
+            recipe: Recipe::NONE,
+        }
+    }
 }
 
 /// The options of a builder, in one word: there may be a million actors.

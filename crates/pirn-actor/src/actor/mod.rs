@@ -4,7 +4,6 @@
 mod address;
 mod builder;
 mod cell;
-mod context;
 mod handler;
 mod overtime;
 mod passing;
@@ -12,25 +11,22 @@ mod recipe;
 mod reference;
 mod runner;
 mod sending;
-mod transaction;
 mod weak;
 
 pub use address::{Address, Ask, Tell};
 pub use builder::{Builder, consumer, function, spawn};
-pub use context::Context;
-pub use handler::{Function, Handler};
+pub use handler::{Context, Function, Handler};
 pub use recipe::{Hooked, IntoRecipe, Lifecycle, Restarts, hooked};
 pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};
 
-pub(crate) use builder::CAPACITY;
 pub(crate) use cell::{
     ActorCell, Body, Change, Item, OnUndelivered, Options, Overseer, Threads, on_undelivered,
     tell_undelivered,
 };
 pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::{Hooks, Recipe};
-pub(crate) use reference::sends;
+pub(crate) use reference::{reference, sends};
 pub(crate) use runner::{RETRY, exit, undelivered};
-pub(crate) use sending::{Asked, Put, Receive, Told};
+pub(crate) use sending::{Asked, Message, Put, Receive, Told};
 pub(crate) use weak::Sends;

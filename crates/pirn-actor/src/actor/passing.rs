@@ -5,8 +5,9 @@
 //! at the next stage as a handler that sends does, and its own mailbox fills meanwhile.
 
 use super::cell::{OnUndelivered, on_undelivered, tell_undelivered};
-use super::context::Context;
+use super::handler::Context;
 use super::handler::Handler;
+use crate::edges::Way;
 use crate::envelope::Parcel;
 use crate::error::{AskError, Failure, Refusal, SendError, discard, short_name};
 use crate::identity::{Identity, while_handling};
@@ -14,6 +15,7 @@ use crate::reply::ReplyTo;
 use crate::time::Limit;
 use crate::time::timers::Handled;
 use pirn::thread::Panic;
+use std::sync::Arc;
 
 /// The receiver of an answer. If it is dropped without one, it tells the asker that the request is
 /// gone.
@@ -38,9 +40,15 @@ pub(crate) trait Onward<R>: Send {
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool;
 }
 
-impl<R: Send> Onward<R> for ReplyTo<R> {
+/// An asker, and the way of its message through a pipeline.
+struct Asker<R> {
+    reply: ReplyTo<R>,
+    way: Option<Arc<Way>>,
+}
+
+impl<R: Send> Onward<R> for Asker<R> {
     fn is_wanted(&self) -> bool {
-        ReplyTo::is_wanted(self)
+        self.reply.is_wanted()
     }
 
     fn is_asked(&self) -> bool {
@@ -48,11 +56,17 @@ impl<R: Send> Onward<R> for ReplyTo<R> {
     }
 
     fn displace(&mut self) {
-        ReplyTo::displace(self);
+        self.reply.displace();
+    }
+
+    fn note_joint(&self) {
+        if let Some(way) = &self.way {
+            way.pass();
+        }
     }
 
     fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
-        self.give(answer);
+        self.reply.give(answer);
         true
     }
 }
@@ -98,13 +112,18 @@ impl<M, R> Passed<M, R> {
         }
     }
 
-    pub(crate) fn asked(message: M, reply: ReplyTo<R>, limit: Limit) -> Passed<M, R>
+    pub(crate) fn asked(
+        message: M,
+        reply: ReplyTo<R>,
+        way: Option<Arc<Way>>,
+        limit: Limit,
+    ) -> Passed<M, R>
     where
         R: Send + 'static,
     {
         Passed {
             message,
-            onward: Box::new(reply),
+            onward: Box::new(Asker { reply, way }),
             limit,
         }
     }

@@ -1,6 +1,6 @@
 //! Recipes: how an actor's state is made, at first and after each failure.
 
-use super::context::Context;
+use super::handler::Context;
 use crate::error::{Exit, Failure, discard};
 use core::time::Duration;
 use pirn::thread::Panic;
@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Functions that an actor calls when it begins and when it ends. For states made by [`hooked`].
+/// Functions that an actor, or a worker of a pool, calls when it begins and when it ends. For
+/// states made by [`hooked`].
 ///
 /// # Examples
 /// A session that ends when its connection does, and by itself after a time:
@@ -57,15 +58,16 @@ use std::time::Instant;
 /// ```
 pub trait Lifecycle: Sized {
     /// Called when the recipe has made this state, at first or after a failure, before the first
-    /// message. A panic is a failure of the actor.
+    /// message. A panic is a failure of the actor, and the state is dropped without `stopped`.
     fn started(&mut self, context: &Context<Self>) {
         let _ = context;
     }
 
-    /// Called when the actor ends, or when its supervisor restarts it together with another child
-    /// ([`Exit::Stopped`]). The state is dropped next. Not called after a panic, since the state
-    /// may be half changed. After a kill its blocking calls fail at once. A panic of this function
-    /// makes the end a failure.
+    /// Called when a state that has started is about to be dropped: when the actor ends, when its
+    /// supervisor restarts it together with another child ([`Exit::Stopped`]), and after a failure
+    /// ([`Exit::Failed`]), whether or not the actor restarts. After a panic the state may be half
+    /// changed. After a kill the blocking calls of this function fail at once. A panic of this
+    /// function makes an end a failure.
     fn stopped(&mut self, exit: &Exit) {
         let _ = exit;
     }
@@ -83,17 +85,24 @@ pub struct Hooked<F>(F);
 /// A recipe: a closure that makes a state, or such a closure in [`hooked`].
 pub trait IntoRecipe<S> {
     #[doc(hidden)]
-    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>);
+    type Make: FnMut() -> S + Send + 'static;
+
+    #[doc(hidden)]
+    fn into_parts(self) -> (Self::Make, Option<Hooks<S>>);
 }
 
 impl<S, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for F {
-    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>) {
+    type Make = F;
+
+    fn into_parts(self) -> (F, Option<Hooks<S>>) {
         (self, None)
     }
 }
 
 impl<S: Lifecycle, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for Hooked<F> {
-    fn into_parts(self) -> (impl FnMut() -> S + Send + 'static, Option<Hooks<S>>) {
+    type Make = F;
+
+    fn into_parts(self) -> (F, Option<Hooks<S>>) {
         (self.0, Some(Hooks::of()))
     }
 }
@@ -142,14 +151,6 @@ impl<S> Recipe<S> {
         hooks: Option<Hooks<S>>,
     ) -> Recipe<S> {
         Recipe::of(Some(Box::new(make)), hooks)
-    }
-
-    pub(crate) fn from(recipe: impl IntoRecipe<S>) -> Recipe<S>
-    where
-        S: 'static,
-    {
-        let (mut make, hooks) = recipe.into_parts();
-        Recipe::new(move || Ok(make()), hooks)
     }
 
     /// A recipe that makes no state, for an actor whose given state has hooks.
@@ -218,9 +219,9 @@ impl<S> Recipe<S> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Restarts {
-    most: usize,
-    within: Duration,
-    backoff: Range<Duration>,
+    pub(crate) most: usize,
+    pub(crate) within: Duration,
+    pub(crate) backoff: Range<Duration>,
 }
 
 impl Restarts {

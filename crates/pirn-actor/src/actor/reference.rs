@@ -5,15 +5,15 @@ use super::cell::ActorCell;
 use super::handler::Handler;
 use super::sending::Put;
 use super::weak::{Recipient, Target};
-use crate::error::{AskError, Exit, SendError};
+use crate::error::{AskError, Exit, Failure, SendError, discard};
 use crate::identity::current_limit;
 use crate::life::Actor;
 use crate::mailbox::Patience;
 use crate::reply::Reply;
 use crate::time::Limit;
 use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
+use pirn::thread::Panic;
 use std::sync::{Arc, Weak};
 
 /// A reference to an actor with the state `S`. It sends all messages that `S` handles.
@@ -23,16 +23,47 @@ use std::sync::{Arc, Weak};
 /// ends.
 ///
 /// The methods that end the actor, wait for its end and report it are in [`Actor`].
-pub struct Ref<S: Send + 'static>(Arc<ActorCell<S>>);
+pub struct Ref<S: Send + 'static> {
+    cell: Arc<ActorCell<S>>,
+}
+
+/// The traits that all references to actors share: a reference dereferences to its actor, is not
+/// counted any more when it is dropped, and shows the actor's name. The actor is in the field
+/// `cell`.
+macro_rules! reference {
+    ([$($of:tt)*] $Ref:ty, $name:literal, $Actor:ty) => {
+        impl<$($of)*> core::ops::Deref for $Ref {
+            type Target = $Actor;
+            fn deref(&self) -> &Self::Target {
+                &*self.cell
+            }
+        }
+
+        impl<$($of)*> Drop for $Ref {
+            fn drop(&mut self) {
+                self.cell.release();
+            }
+        }
+
+        impl<$($of)*> core::fmt::Debug for $Ref {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_tuple($name).field(self.cell.identity()).finish()
+            }
+        }
+    };
+}
+pub(crate) use reference;
 
 /// The methods that references to actors and to pools share. The type has an `Arc` of a [`Put`] in
-/// it.
+/// it, in the field `cell`.
 macro_rules! sends {
-    ($Ref:ident, $Cell:ident) => {
+    ($Ref:ident, $name:literal, $Cell:ident) => {
+        reference!([S: Send + 'static] $Ref<S>, $name, dyn Actor);
+
         impl<S: Send + 'static> $Ref<S> {
             /// Takes over a reference that the caller has counted.
             pub(crate) fn adopt(cell: Arc<$Cell<S>>) -> $Ref<S> {
-                $Ref(cell)
+                $Ref { cell }
             }
 
             /// Sends a message. If the mailbox is full, [`Overflow`](crate::Overflow) decides: by
@@ -44,7 +75,7 @@ macro_rules! sends {
             where
                 S: Handler<M>,
             {
-                self.0.send(message, Patience::Until(current_limit()))
+                self.cell.send(message, Patience::Until(current_limit()))
             }
 
             /// Sends a message if there is room in the mailbox.
@@ -56,7 +87,7 @@ macro_rules! sends {
             where
                 S: Handler<M>,
             {
-                self.0.send(message, Patience::None)
+                self.cell.send(message, Patience::None)
             }
 
             /// Sends a message that comes before all others in the mailbox. There is always room
@@ -68,7 +99,7 @@ macro_rules! sends {
             where
                 S: Handler<M>,
             {
-                self.0.send(message, Patience::Urgent)
+                self.cell.send(message, Patience::Urgent)
             }
 
             /// Sends a message, and waits for the answer.
@@ -84,7 +115,7 @@ macro_rules! sends {
             where
                 S: Handler<M, Reply: 'static>,
             {
-                self.0.ask(message, current_limit())
+                self.cell.ask(message, current_limit())
             }
 
             /// Sends a message, and waits for the answer for as long as `timeout`, including the
@@ -102,7 +133,7 @@ macro_rules! sends {
                 S: Handler<M, Reply: 'static>,
             {
                 let limit = Limit::after(timeout).min(current_limit());
-                self.0.ask(message, limit)
+                self.cell.ask(message, limit)
             }
 
             /// Sends a message, and returns a [`Reply`] to wait for.
@@ -117,7 +148,7 @@ macro_rules! sends {
                 S: Handler<M, Reply: 'static>,
             {
                 let limit = current_limit();
-                self.0.request(message, limit, Patience::Until(limit))
+                self.cell.request(message, limit)
             }
 
             /// Returns an address for one type of message: a reference that does not name the
@@ -136,44 +167,24 @@ macro_rules! sends {
                 S: Handler<M, Reply: 'static>,
                 M: Send + 'static,
             {
-                Address::new(Arc::clone(&self.0) as Arc<_>)
+                Address::new(Arc::clone(&self.cell) as Arc<_>)
             }
         }
 
         impl<S: Send + 'static> Clone for $Ref<S> {
             fn clone(&self) -> $Ref<S> {
-                self.0.retain();
-                $Ref(Arc::clone(&self.0))
-            }
-        }
-
-        impl<S: Send + 'static> Drop for $Ref<S> {
-            fn drop(&mut self) {
-                self.0.release();
-            }
-        }
-
-        impl<S: Send + 'static> Deref for $Ref<S> {
-            type Target = dyn Actor;
-            fn deref(&self) -> &Self::Target {
-                &*self.0
+                self.cell.retain();
+                $Ref::adopt(Arc::clone(&self.cell))
             }
         }
 
         impl<S: Send + 'static> PartialEq for $Ref<S> {
             fn eq(&self, other: &$Ref<S>) -> bool {
-                Arc::ptr_eq(&self.0, &other.0)
+                Arc::ptr_eq(&self.cell, &other.cell)
             }
         }
 
         impl<S: Send + 'static> Eq for $Ref<S> {}
-
-        impl<S: Send + 'static> fmt::Debug for $Ref<S> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let name = self.0.identity();
-                f.debug_tuple(stringify!($Ref)).field(name).finish()
-            }
-        }
 
         impl<S, M> Tell<M> for $Ref<S>
         where
@@ -209,7 +220,7 @@ macro_rules! sends {
             M: Send + 'static,
         {
             fn target(&self) -> Target<M> {
-                Target::of_actor(&self.0)
+                Target::of_actor(&self.cell)
             }
         }
     };
@@ -217,16 +228,16 @@ macro_rules! sends {
 
 pub(crate) use sends;
 
-sends!(Ref, ActorCell);
+sends!(Ref, "Ref", ActorCell);
 
 impl<S: Send + 'static> Ref<S> {
     pub(crate) fn cell(&self) -> &Arc<ActorCell<S>> {
-        &self.0
+        &self.cell
     }
 
     pub(super) fn new(cell: Arc<ActorCell<S>>) -> Ref<S> {
         cell.retain();
-        Ref(cell)
+        Ref { cell }
     }
 
     /// Sends messages that the actor handles one after the other, with none between them. There is
@@ -241,7 +252,7 @@ impl<S: Send + 'static> Ref<S> {
     where
         S: Handler<M>,
     {
-        self.0.send_all(messages.into_iter().collect())
+        self.cell.send_all(messages.into_iter().collect())
     }
 
     /// Runs code in the actor, between two messages, and returns its result.
@@ -264,7 +275,7 @@ impl<S: Send + 'static> Ref<S> {
         R: Send + 'static,
     {
         let limit = current_limit();
-        self.0.run_later(code, limit)?.recv_within(limit)
+        self.cell.run_later(code, limit)?.recv_within(limit)
     }
 
     /// Runs code in the actor, and returns a [`Reply`] with its result.
@@ -276,7 +287,7 @@ impl<S: Send + 'static> Ref<S> {
         F: FnOnce(&mut S) -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.0.run_later(code, current_limit())
+        self.cell.run_later(code, current_limit())
     }
 
     /// Runs code in the actor, and does not wait for it.
@@ -287,12 +298,12 @@ impl<S: Send + 'static> Ref<S> {
     where
         F: FnOnce(&mut S) + Send + 'static,
     {
-        self.0.run_detached(code)
+        self.cell.run_detached(code)
     }
 
     /// Returns a reference that does not keep the actor open.
     pub fn downgrade(&self) -> WeakRef<S> {
-        WeakRef(Arc::downgrade(&self.0))
+        WeakRef(Arc::downgrade(&self.cell))
     }
 
     /// Waits until the actor's recipe has made its state.
@@ -300,7 +311,7 @@ impl<S: Send + 'static> Ref<S> {
     /// # Errors
     /// The actor has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
-        self.0.life.ending.wait_built(1)
+        self.cell.life.ending.wait_built(1)
     }
 }
 
@@ -324,4 +335,60 @@ impl<S: Send + 'static> fmt::Debug for WeakRef<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakRef")
     }
+}
+
+impl<S: Clone + Send + 'static> Ref<S> {
+    /// Runs code in the actor, between two messages. If the code returns an error or panics, the
+    /// state is put back as it was before.
+    ///
+    /// The state is cloned in the actor before the code runs. The actor outlives a panic of the
+    /// code, since its state is whole. If the asker gives up after the code has begun, its changes
+    /// still hold. Use [`run`](Ref::run) for code that needs no way back.
+    ///
+    /// # Errors
+    /// As for [`run`](Ref::run), and [`AskError::Failed`] if the code panics. The inner result is
+    /// the code's own.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor as actor;
+    /// use std::collections::HashMap;
+    ///
+    /// let accounts = actor::spawn(HashMap::from([("shop", 10), ("bank", 5)]));
+    /// let pay = |amount| {
+    ///     accounts.transaction(move |accounts| {
+    ///         *accounts.get_mut("bank").unwrap() += amount;
+    ///         let shop = accounts.get_mut("shop").unwrap();
+    ///         *shop -= amount;
+    ///         if *shop < 0 { Err("not enough") } else { Ok(*shop) }
+    ///     })
+    /// };
+    /// assert_eq!(pay(7), Ok(Ok(3)));
+    /// assert_eq!(pay(7), Ok(Err("not enough")));
+    /// assert_eq!(accounts.run(|accounts| accounts["bank"]), Ok(12));
+    /// ```
+    pub fn transaction<T, E, F>(&self, code: F) -> Result<Result<T, E>, AskError>
+    where
+        F: FnOnce(&mut S) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        self.run(|state| transact(state, code))?
+            .map_err(AskError::Failed)
+    }
+}
+
+/// Returns the failure of code that has panicked.
+fn transact<S: Clone, T, E>(
+    state: &mut S,
+    code: impl FnOnce(&mut S) -> Result<T, E>,
+) -> Result<Result<T, E>, Failure> {
+    let failure = |panic| Failure::from(&panic);
+    let before = Panic::catch(|| state.clone()).map_err(failure)?;
+    let outcome = Panic::catch(|| code(state)).map_err(failure);
+    if !matches!(outcome, Ok(Ok(_))) {
+        // The half-changed state may panic when it is dropped. The one that is kept is whole.
+        discard(core::mem::replace(state, before));
+    }
+    outcome
 }

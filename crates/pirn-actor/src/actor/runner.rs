@@ -13,7 +13,7 @@
 use super::cell::{
     ActorCell, Body, Change, Item, Options, Threads, on_undelivered, tell_undelivered,
 };
-use super::context::Context;
+use super::handler::Context;
 use super::overtime::Overtime;
 use crate::error::{Exit, Failure, discard};
 use crate::identity::while_working_for;
@@ -190,14 +190,16 @@ pub(crate) fn exit(phase: Phase) -> Exit {
     }
 }
 
-/// Drops the state after a failure. Returns `None` if the recipe is to make another one.
+/// Stops and drops the state after a failure. Returns `None` if the recipe is to make another one.
 fn failed<S: Send>(
     cell: &ActorCell<S>,
     body: &mut Body<S>,
     batch: &mut Batch<Item<S>>,
     failure: Failure,
 ) -> Option<Leave> {
-    discard(body.state.take());
+    let how = Exit::Failed(failure.clone());
+    // A panic of the hook is the second failure of this state. The first one counts.
+    let _ = body.recipe.stop(body.state.take(), &how);
     cell.life.ending.stop_watching();
     let rare = cell.options.as_deref();
     if let Some(restarts) = rare.and_then(|rare| rare.restarts.as_ref())
@@ -219,7 +221,7 @@ fn failed<S: Send>(
             }
         });
     }
-    Some(Leave::End(Exit::Failed(failure)))
+    Some(Leave::End(how))
 }
 
 /// Reports the messages that were never begun, and drops them.

@@ -8,7 +8,7 @@
 //! ```
 
 use super::cell::{ActorCell, Item};
-use super::context::Context;
+use super::handler::Context;
 use super::handler::Handler;
 use super::passing::Passed;
 use crate::edges::To;
@@ -47,31 +47,41 @@ pub(crate) trait Put: Actor {
         M: Send + 'static,
     {
         let tag = self.tag(&message);
-        self.put(Told(message), tag, patience)
-            .map_err(|(refusal, Told(message))| self.refused(message, refusal))
+        self.put(Told(Message(message)), tag, patience)
+            .map_err(|(refusal, Told(Message(message)))| self.refused(message, refusal))
     }
 
-    /// Asks, and returns a reply that can be awaited.
+    /// Has a job done, and returns a reply with its result. Waits for room until `limit`.
+    fn request_job<J>(
+        &self,
+        job: J,
+        tag: Self::Tag,
+        limit: Limit,
+    ) -> Result<Reply<J::Output>, (Refusal, J)>
+    where
+        J: Job<Self::State, Output: 'static> + 'static,
+    {
+        let (reply, awaited) = reply::pair(Some(self.to()));
+        let asked = Asked { job, reply, limit };
+        match self.put(asked, tag, Patience::Until(limit)) {
+            Ok(()) => Ok(awaited),
+            Err((refusal, asked)) => Err((refusal, asked.withdraw())),
+        }
+    }
+
+    /// Asks, and returns a reply that can be awaited. Waits for room until `limit`.
     fn request<M>(
         &self,
         message: M,
         limit: Limit,
-        patience: Patience,
     ) -> Result<Reply<<Self::State as Handler<M>>::Reply>, SendError<M>>
     where
         Self::State: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
         let tag = self.tag(&message);
-        let (reply, awaited) = reply::pair(self.to());
-        let asked = Asked {
-            message,
-            reply,
-            limit,
-        };
-        self.put(asked, tag, patience)
-            .map(|()| awaited)
-            .map_err(|(refusal, asked)| self.refused(asked.withdraw(), refusal))
+        self.request_job(Message(message), tag, limit)
+            .map_err(|(refusal, Message(message))| self.refused(message, refusal))
     }
 
     /// Asks, and waits for the answer, within one time limit.
@@ -84,7 +94,7 @@ pub(crate) trait Put: Actor {
         Self::State: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
-        self.request(message, limit, Patience::Until(limit))
+        self.request(message, limit)
             .map_err(SendError::into_ask_error)?
             .recv_within(limit)
     }
@@ -146,26 +156,16 @@ impl<S: Send + 'static> ActorCell<S> {
         F: FnOnce(&mut S) -> R + Send + 'static,
         R: Send + 'static,
     {
-        let (reply, awaited) = reply::pair(self.to());
-        let query = Query(Asked {
-            message: code,
-            reply,
-            limit,
-        });
-        self.put(query, (), Patience::Until(limit))
-            .map(|()| awaited)
-            .map_err(|(refusal, Query(asked))| {
-                asked.reply.withdraw();
-                refusal.into()
-            })
+        self.request_job(Code(code), (), limit)
+            .map_err(|(refusal, _)| refusal.into())
     }
 
     pub(super) fn run_detached<F>(&self, code: F) -> Result<(), SendError<F>>
     where
         F: FnOnce(&mut S) + Send + 'static,
     {
-        self.put(Code(code), (), Patience::Until(current_limit()))
-            .map_err(|(refusal, Code(code))| self.refused(code, refusal))
+        self.put(Told(Code(code)), (), Patience::Until(current_limit()))
+            .map_err(|(refusal, Told(Code(code)))| self.refused(code, refusal))
     }
 
     /// Puts several messages with nothing between them, or none of them.
@@ -174,7 +174,7 @@ impl<S: Send + 'static> ActorCell<S> {
         S: Handler<M>,
         M: Send + 'static,
     {
-        let envelope = |message| Envelope::new(Told(message));
+        let envelope = |message| Envelope::new(Told(Message(message)));
         let envelopes: Vec<Item<S>> = messages.into_iter().map(envelope).collect();
         match self.mailbox.try_push_all(envelopes) {
             Ok(then) => {
@@ -183,8 +183,8 @@ impl<S: Send + 'static> ActorCell<S> {
             }
             Err((refusal, envelopes)) => {
                 let back = |envelope: Item<S>| {
-                    // SAFETY: each was made of a `Told<M>`, above.
-                    let Told(message) = unsafe { envelope.into_parcel() };
+                    // SAFETY: each was made of a `Told<Message<M>>`, above.
+                    let Told(Message(message)) = unsafe { envelope.into_parcel() };
                     message
                 };
                 Err(self.refused(envelopes.into_iter().map(back).collect(), refusal))
@@ -203,12 +203,8 @@ pub(crate) trait Receive<M, R>: Actor {
         self.pass(Passed::told(message), patience)
     }
 
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>>;
+    /// Asks, with the same limit for the wait for room and for the answer.
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>>;
 
     /// Adds the stages of this receiver, in order: the actors whose work an answer needs.
     fn stages(&self, stages: &mut Vec<To>) {
@@ -233,13 +229,8 @@ where
         Put::send(self, message, patience)
     }
 
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
-        Put::request(self, message, limit, patience)
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
+        Put::request(self, message, limit)
     }
 
     fn stages(&self, stages: &mut Vec<To>) {
@@ -247,16 +238,25 @@ where
     }
 }
 
-/// A message without an asker.
-pub(crate) struct Told<M>(pub(crate) M);
+/// Work for an actor with the state `S`.
+pub(crate) trait Job<S>: Send {
+    type Output: Send;
 
-impl<S, M> Parcel<S, Context<S>> for Told<M>
-where
-    S: Handler<M>,
-    M: Send,
-{
-    fn deliver(self, state: &mut S, context: &Context<S>) {
-        drop(while_handling::<M, _>(|| state.handle(self.0, context)));
+    fn run(self, state: &mut S, context: &Context<S>) -> Self::Output;
+
+    /// Returns the name of the message's type.
+    fn name() -> &'static str;
+}
+
+/// A message, for the actor's handler.
+pub(crate) struct Message<M>(pub(crate) M);
+
+impl<S: Handler<M>, M: Send> Job<S> for Message<M> {
+    type Output = S::Reply;
+
+    #[inline]
+    fn run(self, state: &mut S, context: &Context<S>) -> S::Reply {
+        while_handling::<M, _>(|| state.handle(self.0, context))
     }
 
     fn name() -> &'static str {
@@ -264,33 +264,56 @@ where
     }
 }
 
-/// A message with an asker.
-pub(crate) struct Asked<M, R> {
-    pub(crate) message: M,
+/// Code in place of a message.
+pub(crate) struct Code<F>(F);
+
+impl<S, F: FnOnce(&mut S) -> R + Send, R: Send> Job<S> for Code<F> {
+    type Output = R;
+
+    #[inline]
+    fn run(self, state: &mut S, _: &Context<S>) -> R {
+        (self.0)(state)
+    }
+
+    fn name() -> &'static str {
+        "code"
+    }
+}
+
+/// A job without an asker.
+pub(crate) struct Told<J>(pub(crate) J);
+
+impl<S, J: Job<S>> Parcel<S, Context<S>> for Told<J> {
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        drop(self.0.run(state, context));
+    }
+
+    fn name() -> &'static str {
+        J::name()
+    }
+}
+
+/// A job with an asker.
+pub(crate) struct Asked<J, R> {
+    pub(crate) job: J,
     pub(crate) reply: ReplyTo<R>,
     /// The time until which the asker waits.
     pub(crate) limit: Limit,
 }
 
-impl<M, R> Asked<M, R> {
-    /// Returns the message of a request that was refused, and tells the asker nothing.
-    pub(crate) fn withdraw(self) -> M {
+impl<J, R> Asked<J, R> {
+    /// Returns the job of a request that was refused, and tells the asker nothing.
+    pub(crate) fn withdraw(self) -> J {
         self.reply.withdraw();
-        self.message
+        self.job
     }
+}
 
-    fn is_open(&self) -> bool {
-        self.reply.is_wanted() && !self.limit.is_past()
-    }
-
+impl<S, J: Job<S, Output = R>, R: Send> Parcel<S, Context<S>> for Asked<J, R> {
     #[inline]
-    fn answer(self, f: impl FnOnce(M) -> R) {
-        let Asked {
-            message,
-            reply,
-            limit,
-        } = self;
-        match Panic::catch(|| limit.hold_during(|| f(message))) {
+    fn deliver(self, state: &mut S, context: &Context<S>) {
+        let Asked { job, reply, limit } = self;
+        match Panic::catch(|| limit.hold_during(|| job.run(state, context))) {
             // The state is whole. Only program code panics here: the asker's waker, or the drop of
             // an answer that no asker waits for.
             Ok(value) => drop(Panic::catch(|| reply.send(value))),
@@ -301,69 +324,16 @@ impl<M, R> Asked<M, R> {
             }
         }
     }
-}
-
-impl<S, M, R> Parcel<S, Context<S>> for Asked<M, R>
-where
-    S: Handler<M, Reply = R>,
-    M: Send,
-    R: Send,
-{
-    #[inline]
-    fn deliver(self, state: &mut S, context: &Context<S>) {
-        self.answer(|message| while_handling::<M, _>(|| state.handle(message, context)));
-    }
 
     fn name() -> &'static str {
-        short_name::<M>()
+        J::name()
     }
 
     fn is_wanted(&self) -> bool {
-        self.is_open()
+        self.reply.is_wanted() && !self.limit.is_past()
     }
 
     fn displace(&mut self) {
         self.reply.displace();
-    }
-}
-
-/// Code in place of a message.
-pub(crate) struct Code<F>(pub(crate) F);
-
-impl<S, F> Parcel<S, Context<S>> for Code<F>
-where
-    F: FnOnce(&mut S) + Send,
-{
-    fn deliver(self, state: &mut S, _: &Context<S>) {
-        (self.0)(state);
-    }
-
-    fn name() -> &'static str {
-        "code"
-    }
-}
-
-/// Code whose result a thread waits for.
-pub(crate) struct Query<F, R>(pub(crate) Asked<F, R>);
-
-impl<S, F, R> Parcel<S, Context<S>> for Query<F, R>
-where
-    F: FnOnce(&mut S) -> R + Send,
-    R: Send,
-{
-    fn deliver(self, state: &mut S, _: &Context<S>) {
-        self.0.answer(|code| code(state));
-    }
-
-    fn name() -> &'static str {
-        "code"
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.0.is_open()
-    }
-
-    fn displace(&mut self) {
-        self.0.reply.displace();
     }
 }

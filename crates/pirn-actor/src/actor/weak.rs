@@ -106,16 +106,14 @@ pub(crate) trait Sends<M>: Send + Sync {
         self.tell(message, Patience::Beyond)
     }
 
-    /// Returns the receiver's number if it is an actor, and the actor unless it is gone.
-    fn actor(&self) -> Option<(u64, Option<Arc<dyn Actor>>)> {
+    /// Returns the receiver if it is an actor that is not gone.
+    fn actor(&self) -> Option<Arc<dyn Actor>> {
         None
     }
 
     /// Returns true if the receiver is known to have ended.
     fn has_ended(&self) -> bool {
-        let is_over = |actor: Arc<dyn Actor>| actor.exit().is_some();
-        self.actor()
-            .is_some_and(|(_, actor)| actor.is_none_or(is_over))
+        false
     }
 }
 
@@ -134,9 +132,12 @@ impl<M, R> Sends<M> for WeakAddress<M, R> {
         }
     }
 
-    fn actor(&self) -> Option<(u64, Option<Arc<dyn Actor>>)> {
-        let actor = self.actor.upgrade().map(|actor| actor as Arc<dyn Actor>);
-        Some((self.identity.number(), actor))
+    fn actor(&self) -> Option<Arc<dyn Actor>> {
+        self.actor.upgrade().map(|actor| actor as Arc<dyn Actor>)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.actor().is_none_or(|actor| actor.exit().is_some())
     }
 }
 
@@ -184,8 +185,7 @@ impl<M> Clone for Target<M> {
 
 impl<M> fmt::Debug for Target<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let actor = self.0.actor().and_then(|(_, actor)| actor);
-        f.debug_tuple("Target").field(&actor).finish()
+        f.debug_tuple("Target").field(&self.0.actor()).finish()
     }
 }
 

@@ -100,7 +100,7 @@ impl To {
     fn first(&self) -> Option<&Identity> {
         match self {
             To::Actor(identity) => Some(identity),
-            To::AnyOf(staff) => Some(staff.identity()),
+            To::AnyOf(any) => Some(any.identity()),
             To::Way(way) => way.left().first()?.first(),
         }
     }

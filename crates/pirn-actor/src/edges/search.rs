@@ -95,15 +95,12 @@ impl Search<'_> {
                 name: identity.clone(),
                 numbers: vec![identity.number()],
             }],
-            To::AnyOf(staff) => staff
-                .all()
-                .filter(|numbers| !numbers.is_empty())
-                .map(|numbers| Group {
-                    name: staff.identity().clone(),
-                    numbers,
-                })
-                .into_iter()
-                .collect(),
+            To::AnyOf(any) => {
+                let name = any.identity().clone();
+                let numbers = any.all().filter(|numbers| !numbers.is_empty());
+                let group = numbers.map(|numbers| Group { name, numbers });
+                group.into_iter().collect()
+            }
             To::Way(way) => way.left().iter().flat_map(|to| self.groups(to)).collect(),
         }
     }

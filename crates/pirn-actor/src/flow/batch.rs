@@ -61,38 +61,6 @@ where
     Builder::new().batch(count, time, f)
 }
 
-/// Makes an actor that collects messages as [`batch`] does, in one batch per key: it calls `f` with
-/// messages for which `key` returned the same.
-///
-/// Each key has its own count and time. At the end the actor handles the batches that are left in
-/// the order in which they began.
-///
-/// # Panics
-/// A panic of `key` is a failure of the actor.
-///
-/// # Examples
-/// ```
-/// use pirn_actor as actor;
-/// use std::time::Duration;
-///
-/// let day = Duration::from_secs(86_400);
-/// let letter = |word: &&str| word.chars().next();
-/// let index = actor::flow::batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
-/// index.send("warp").unwrap();
-/// index.send("shed").unwrap();
-/// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
-/// ```
-pub fn batch_by<T, K, R, G, F>(count: usize, time: Duration, key: G, f: F) -> Address<T, Arc<R>>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-    G: FnMut(&T) -> K + Send + 'static,
-    F: FnMut(K, Vec<T>) -> R + Send + 'static,
-{
-    Builder::new().batch_by(count, time, key, f)
-}
-
 impl Builder {
     /// Makes an actor that collects messages: see [`batch`](crate::flow::batch()). The mailbox's
     /// capacity counts the messages that are not collected yet.
@@ -115,20 +83,27 @@ impl Builder {
         self.batch_by(count, time, |_| (), move |(), items| f(items))
     }
 
-    /// Makes an actor that collects messages per key: see [`batch_by`](crate::flow::batch_by()).
+    /// Makes an actor that collects messages as [`batch`](crate::flow::batch()) does, in one batch
+    /// per key: it calls `f` with messages for which `key` returned the same.
+    ///
+    /// Each key has its own count and time. At the end the actor handles the batches that are left
+    /// in the order in which they began.
+    ///
+    /// # Panics
+    /// A panic of `key` is a failure of the actor.
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor as actor;
+    /// use pirn_actor::Builder;
     /// use std::time::Duration;
     ///
-    /// let builder = actor::Builder::new().name("by parity");
     /// let day = Duration::from_secs(86_400);
-    /// let parity = |n: &u32| n % 2;
-    /// let batches = builder.batch_by(2, day, parity, |_, numbers: Vec<u32>| numbers);
-    /// batches.send(1).unwrap();
-    /// batches.send(2).unwrap();
-    /// assert_eq!(*batches.ask(3).unwrap(), [1, 3]);
+    /// let letter = |word: &&str| word.chars().next();
+    /// let index = Builder::new()
+    ///     .batch_by(2, day, letter, |letter, words: Vec<&str>| (letter, words.len()));
+    /// index.send("warp").unwrap();
+    /// index.send("shed").unwrap();
+    /// assert_eq!(*index.ask("weft").unwrap(), (Some('w'), 2));
     /// ```
     pub fn batch_by<T, K, R, G, F>(
         &self,
@@ -191,10 +166,15 @@ enum Message<T, R> {
     Due,
 }
 
+/// The key of a batch.
+trait Key: Hash + Eq + Clone + Send + 'static {}
+
+impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
+
 impl<T, K, R> Handler<Message<T, R>> for Collector<T, K, R>
 where
     T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
+    K: Key,
     R: Send + Sync + 'static,
 {
     type Reply = ();
@@ -218,12 +198,7 @@ where
     }
 }
 
-impl<T, K, R> Lifecycle for Collector<T, K, R>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-{
+impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Lifecycle for Collector<T, K, R> {
     /// No message comes after this: a closed actor handles the batches that it has.
     fn stopped(&mut self, exit: &Exit) {
         if *exit == Exit::Closed {
@@ -234,12 +209,7 @@ where
     }
 }
 
-impl<T, K, R> Collector<T, K, R>
-where
-    T: Send + 'static,
-    K: Hash + Eq + Clone + Send + 'static,
-    R: Send + Sync + 'static,
-{
+impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Collector<T, K, R> {
     fn add(&mut self, entry: Passed<T, Arc<R>>) {
         let key = (self.key)(&entry.message);
         let number = *self.numbers.entry(key.clone()).or_insert_with(|| {
@@ -359,14 +329,10 @@ where
         })
     }
 
-    fn request(
-        &self,
-        message: T,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<Arc<R>>, SendError<T>> {
-        let (to, reply) = reply::pair(To::Actor(self.identity().clone()));
-        self.pass(Passed::asked(message, to, limit), patience)?;
+    fn request(&self, message: T, limit: Limit) -> Result<Reply<Arc<R>>, SendError<T>> {
+        let (to, reply) = reply::pair(Some(To::Actor(self.identity().clone())));
+        let passed = Passed::asked(message, to, None, limit);
+        self.pass(passed, Patience::Until(limit))?;
         Ok(reply)
     }
 }

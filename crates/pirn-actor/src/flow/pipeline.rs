@@ -28,7 +28,7 @@ use crate::identity::Identity;
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Patience, Phase};
 use crate::poison::locked;
-use crate::reply::{self, Reply, ReplyTo};
+use crate::reply::{self, Reply};
 use crate::time::Limit;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -160,41 +160,7 @@ impl<A: Send, R: Send> Onward<A> for ToNext<A, R> {
     }
 }
 
-/// The end of the route of an asked message.
-struct Asker<R> {
-    reply: ReplyTo<R>,
-    way: Arc<Way>,
-}
-
-impl<R: Send> Onward<R> for Asker<R> {
-    fn is_wanted(&self) -> bool {
-        self.reply.is_wanted()
-    }
-
-    fn is_asked(&self) -> bool {
-        true
-    }
-
-    fn displace(&mut self) {
-        self.reply.displace();
-    }
-
-    fn note_joint(&self) {
-        self.way.pass();
-    }
-
-    fn take(self: Box<Self>, answer: Result<R, AskError>) -> bool {
-        self.reply.give(answer);
-        true
-    }
-}
-
-impl<M, A, R> Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Line<M, A, R> {
     fn whole(&self) -> &Arc<Whole> {
         self.whole.get_or_init(|| {
             let whole = Whole::new(self.identity.clone());
@@ -213,12 +179,7 @@ where
     }
 }
 
-impl<M, A, R> Actor for Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Actor for Line<M, A, R> {
     fn life(&self) -> &Life {
         &self.whole().life
     }
@@ -259,46 +220,27 @@ where
     fn release(&self) {}
 }
 
-impl<M, A, R> Receive<M, R> for Line<M, A, R>
-where
-    M: Send + 'static,
-    A: Send + 'static,
-    R: Send + 'static,
-{
-    fn request(
-        &self,
-        message: M,
-        limit: Limit,
-        patience: Patience,
-    ) -> Result<Reply<R>, SendError<M>> {
+impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Receive<M, R> for Line<M, A, R> {
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<R>, SendError<M>> {
         let mut stages = Vec::new();
         self.stages(&mut stages);
         let way = Arc::new(Way::new(stages));
-        let (to, reply) = reply::pair(To::Way(Arc::clone(&way)));
-        let passed = Passed {
-            message,
-            onward: Box::new(Asker { reply: to, way }),
-            limit,
-        };
-        self.pass(passed, patience)?;
+        let (to, reply) = reply::pair(Some(To::Way(Arc::clone(&way))));
+        let passed = Passed::asked(message, to, Some(way), limit);
+        self.pass(passed, Patience::Until(limit))?;
         Ok(reply)
     }
 
     fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
-        let Passed {
-            message,
-            onward,
-            limit,
-        } = passed;
         let onward = Box::new(ToNext {
             next: self.next.clone(),
-            onward,
-            limit,
+            onward: passed.onward,
+            limit: passed.limit,
         });
         let passed = Passed {
-            message,
+            message: passed.message,
             onward,
-            limit,
+            limit: passed.limit,
         };
         self.first.receiver().pass(passed, patience)
     }

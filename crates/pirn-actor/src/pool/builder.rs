@@ -1,15 +1,13 @@
 //! Builders of pools.
 
-use super::cell::{PoolCell, SharedRecipe};
+use super::cell::{PoolCell, SharedMake};
 use super::reference::PoolRef;
 use super::rules::Rules;
 use super::worker::WorkLoop;
-use crate::actor::Restarts;
+use crate::actor::{Builder, Hooks, IntoRecipe};
 use crate::error::{Failure, short_name};
-use crate::mailbox::Overflow;
 use core::fmt;
 use core::hash::Hash;
-use pirn::thread;
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,9 +22,6 @@ pub(super) struct Sizes {
     /// A worker is one too many at this number of waiting messages, or fewer.
     pub(super) shrink_at: usize,
 }
-
-/// Called with the name of each message that was never begun.
-type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Makes a pool: several workers that share the messages sent to the pool. Each worker is an actor
 /// with its own state, made by the pool's recipe, and has a thread only while it has work, like any
@@ -61,13 +56,45 @@ type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Clone)]
 #[must_use = "`spawn` makes the pool"]
 pub struct Pool {
-    /// Name, capacity, overflow.
-    front: crate::Builder,
-    /// Threads, restarts.
-    workers: crate::Builder,
-    on_undelivered: Option<Tell>,
-    rules: Rules,
-    sizes: Sizes,
+    pub(super) builder: Builder,
+    pub(super) rules: Rules,
+    pub(super) sizes: Sizes,
+}
+
+impl Builder {
+    /// Makes a builder of a pool with this number of workers: see [`Pool::scaling`]. Name, capacity
+    /// and overflow of this builder are the pool's, and its threads and restarts are the workers'.
+    ///
+    /// The workers of the pool `name` are called `name/1` and so on. Each worker has its own
+    /// restarts, and the others continue while it restarts. A worker that fails more often ends the
+    /// pool as a failed one.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_actor::{Builder, Function, Restarts};
+    ///
+    /// let halves = Builder::new()
+    ///     .name("halves")
+    ///     .restarts(Restarts::at_most(5))
+    ///     .pool(1..=4)
+    ///     .spawn(|| Function::new(|n: u32| 100 / n))?;
+    /// assert!(halves.ask(0).is_err());
+    /// assert_eq!(halves.ask(4), Ok(25));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn pool(&self, workers: RangeInclusive<usize>) -> Pool {
+        let least = (*workers.start()).max(1);
+        Pool {
+            builder: self.clone(),
+            rules: Rules::default(),
+            sizes: Sizes {
+                least,
+                most: (*workers.end()).max(least),
+                grow_at: 1,
+                shrink_at: 0,
+            },
+        }
+    }
 }
 
 impl Pool {
@@ -107,19 +134,7 @@ impl Pool {
     /// }
     /// ```
     pub fn scaling(workers: RangeInclusive<usize>) -> Pool {
-        let least = (*workers.start()).max(1);
-        Pool {
-            front: crate::Builder::new(),
-            workers: crate::Builder::new(),
-            on_undelivered: None,
-            rules: Rules::default(),
-            sizes: Sizes {
-                least,
-                most: (*workers.end()).max(least),
-                grow_at: 1,
-                shrink_at: 0,
-            },
-        }
+        Builder::new().pool(workers)
     }
 
     /// Sets the number of waiting messages at which the pool adds a worker when none is free: 1 by
@@ -218,69 +233,55 @@ impl Pool {
         self
     }
 
-    /// Sets the pool's name for errors, dumps and snapshots. Its workers are called `name/1` and so
-    /// on.
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Pool {
-        self.front = self.front.name(name);
-        self
-    }
-
-    /// Sets the number of messages that may wait, at least 1: 1,024 by default.
-    pub fn capacity(mut self, messages: usize) -> Pool {
-        self.front = self.front.capacity(messages);
-        self
-    }
-
-    /// Removes the limit of waiting messages. Senders that are faster than the workers then fill
-    /// the memory.
-    pub fn unbounded(self) -> Pool {
-        self.capacity(usize::MAX)
-    }
-
-    /// Sets what happens to messages for a full pool.
-    pub fn overflow(mut self, overflow: Overflow) -> Pool {
-        self.front = self.front.overflow(overflow);
-        self
-    }
-
-    /// Sets the builder of the workers' threads: their stack size, scheduler and name.
-    pub fn threads(mut self, threads: thread::Builder) -> Pool {
-        self.workers = self.workers.threads(threads);
-        self
-    }
-
-    /// Runs the workers on platform threads.
-    pub fn platform_threads(mut self) -> Pool {
-        self.workers = self.workers.platform_threads();
-        self
-    }
-
-    /// Sets how often each worker restarts after a failure. The recipe then makes a new state, and
-    /// the other workers continue meanwhile. A worker that fails more often, or that has no
-    /// restarts, ends the pool as a failed one.
-    pub fn restarts(mut self, restarts: Restarts) -> Pool {
-        self.workers = self.workers.restarts(restarts);
-        self
-    }
-
-    /// Sets a function that the pool calls when it ends, with the name of the message's type, for
-    /// each message that was sent and never begun.
-    pub fn on_undelivered(mut self, f: impl Fn(&str) + Send + Sync + 'static) -> Pool {
-        self.on_undelivered = Some(Arc::new(f));
-        self
-    }
-
     /// Makes the pool. The recipe makes a state on each worker's thread: at once, and after each
-    /// failure if there are [`restarts`](Pool::restarts).
+    /// failure if there are [`restarts`](Builder::restarts). It is a closure that all workers call,
+    /// perhaps at the same time, or such a closure in [`hooked`](crate::lifecycle::hooked): then
+    /// each state has hooks, whose context is its worker.
     ///
     /// # Errors
     /// If no thread can be started.
+    ///
+    /// # Examples
+    /// Each worker has a connection, and checks now and then whether it is still good:
+    /// ```
+    /// use pirn_actor::{Context, Exit, Handler};
+    /// use pirn_actor::lifecycle::{Lifecycle, hooked};
+    /// use pirn_actor::pool::Pool;
+    /// use std::sync::mpsc::{self, Sender};
+    /// use std::time::Duration;
+    ///
+    /// struct Connection {
+    ///     log: Sender<String>,
+    /// }
+    /// #[derive(Clone)]
+    /// struct Ping;
+    ///
+    /// impl Lifecycle for Connection {
+    ///     fn started(&mut self, worker: &Context<Self>) {
+    ///         worker.every(Duration::from_secs(30), Ping);
+    ///     }
+    ///     fn stopped(&mut self, exit: &Exit) {
+    ///         self.log.send(format!("a connection is {exit}")).unwrap();
+    ///     }
+    /// }
+    /// impl Handler<Ping> for Connection {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, Ping: Ping, _: &Context<Self>) {}
+    /// }
+    /// let (log, logged) = mpsc::channel();
+    /// let pool = Pool::fixed(2).spawn(hooked(move || Connection { log: log.clone() }))?;
+    /// pool.ready().unwrap();
+    /// drop(pool);
+    /// assert!(logged.iter().eq(["a connection is closed"; 2]));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn spawn<S, F>(&self, recipe: F) -> io::Result<PoolRef<S>>
     where
         S: Send + 'static,
-        F: Fn() -> S + Send + Sync + 'static,
+        F: IntoRecipe<S, Make: Fn() -> S + Sync>,
     {
-        Ok(self.open(Arc::new(move || Ok(recipe()))))
+        let (make, hooks) = recipe.into_parts();
+        Ok(self.open(Arc::new(move || Ok(make())), hooks))
     }
 
     /// Makes the pool with a recipe that may fail. An error is a failure of the worker.
@@ -304,29 +305,19 @@ impl Pool {
         F: Fn() -> Result<S, E> + Send + Sync + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        Ok(self.open(Arc::new(make)))
+        Ok(self.open(Arc::new(make), None))
     }
 
-    fn open<S: Send + 'static>(&self, recipe: SharedRecipe<S>) -> PoolRef<S> {
-        // A worker's mailbox holds its work loops, and messages that it sends to itself.
-        let mut workers = self.workers.clone().unbounded();
-        let mut front = self.front.clone();
-        if let Some(tell) = &self.on_undelivered {
-            let (of_pool, of_worker) = (Arc::clone(tell), Arc::clone(tell));
-            front = front.on_undelivered(move |name| of_pool(name));
+    fn open<S: Send + 'static>(&self, make: SharedMake<S>, hooks: Option<Hooks<S>>) -> PoolRef<S> {
+        let mut workers = self.builder.of_workers();
+        if let Some(tell) = self.builder.undelivered() {
             workers = workers.on_undelivered(move |name| {
                 if name != short_name::<WorkLoop<S>>() {
-                    of_worker(name);
+                    tell(name);
                 }
             });
         }
-        let cell = PoolCell::new(
-            workers,
-            front.plan(),
-            self.rules.clone(),
-            self.sizes.clone(),
-            recipe,
-        );
+        let cell = PoolCell::new(self, workers, make, hooks);
         let pool = PoolRef::adopt(Arc::clone(&cell));
         cell.open();
         pool
@@ -336,7 +327,7 @@ impl Pool {
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("front", &self.front)
+            .field("builder", &self.builder)
             .field("workers", &(self.sizes.least..=self.sizes.most))
             .finish_non_exhaustive()
     }

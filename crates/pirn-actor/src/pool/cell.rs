@@ -3,7 +3,7 @@
 //! ```text
 //!                    +------------------------- has looked, found nothing --+
 //!                    v                                                      |
-//!   hire -> making free --called: there is something to begin--> called --> busy
+//!  spawn -> making free --called: there is something to begin--> called --> busy
 //!             |                                                             ^  |
 //!             +--------- has its state, and looks for the first time -------+  +--> retired, ended
 //! ```
@@ -21,15 +21,14 @@
 //! deadlock search holds the locks of all edges, and takes this one. Actions that take other locks,
 //! or time, come after the lock is released: see [`Deferred`].
 
-use super::builder::Sizes;
+use super::builder::{Pool, Sizes};
 use super::ready::{Entry, Ready};
 use super::rules::{Rules, Tag};
 use super::worker::{Given, Worker};
-use crate::actor::{Builder, Item, Options, Recipe};
+use crate::actor::{Builder, Hooks, Item, Options, Recipe};
 use crate::edges::AnyOf;
 use crate::ending::Ending;
 use crate::error::Failure;
-use crate::identity::Identity;
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Line, Overflow, Phase};
 use crate::poison::locked;
@@ -38,7 +37,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Makes the state of each worker.
-pub(super) type SharedRecipe<S> = Arc<dyn Fn() -> Result<S, Failure> + Send + Sync>;
+pub(super) type SharedMake<S> = Arc<dyn Fn() -> Result<S, Failure> + Send + Sync>;
 
 pub(crate) struct PoolCell<S: Send + 'static> {
     pub(super) life: Life,
@@ -48,7 +47,9 @@ pub(crate) struct PoolCell<S: Send + 'static> {
     pub(super) rules: Rules,
     sizes: Sizes,
     /// The builder of workers.
-    hiring: Builder,
+    workers: Builder,
+    /// The hooks of the workers' states.
+    hooks: Option<Hooks<S>>,
     shared: Mutex<Shared<S>>,
     this: Weak<PoolCell<S>>,
 }
@@ -60,17 +61,17 @@ pub(super) struct Shared<S: Send + 'static> {
     pub(super) phase: Phase,
     /// Why the pool has failed.
     pub(super) failure: Option<Failure>,
-    pub(super) recipe: Option<SharedRecipe<S>>,
+    pub(super) make: Option<SharedMake<S>>,
     /// The number of messages begun.
     begun: u64,
     /// The number of workers made so far, or about to be made. Workers are named after it.
-    hired: u64,
+    spawned: u64,
     /// Workers that have not ended, by the numbers of their actors.
     pub(super) workers: HashMap<u64, Arc<Worker<S>>>,
     /// Workers without a message. The last one to become free is called first: its caches are warm.
     pub(super) free: Vec<Arc<Worker<S>>>,
     /// The number of workers made or about to be made, without those that have ended or retired.
-    pub(super) staff: usize,
+    pub(super) active: usize,
     /// The number of workers made or about to be made, without those that have ended.
     pub(super) alive: usize,
     /// The number of workers whose state is being made, for the first time or after a failure.
@@ -88,28 +89,29 @@ pub(super) enum Deferred<S: Send + 'static> {
     /// Start the thread of a worker that was called.
     Start(Arc<Worker<S>>),
     /// Make a worker with this number. It is in the counts.
-    Hire(u64),
+    Spawn(u64),
     /// End these workers, since no message is left for them.
-    Dismiss(Vec<Arc<Worker<S>>>),
+    End(Vec<Arc<Worker<S>>>),
 }
 
 impl<S: Send + 'static> PoolCell<S> {
     pub(super) fn new(
-        hiring: Builder,
-        (identity, (capacity, overflow), options): (Identity, (usize, Overflow), Options),
-        rules: Rules,
-        sizes: Sizes,
-        recipe: SharedRecipe<S>,
+        pool: &Pool,
+        workers: Builder,
+        make: SharedMake<S>,
+        hooks: Option<Hooks<S>>,
     ) -> Arc<PoolCell<S>> {
+        let (identity, (capacity, overflow), options) = pool.builder.plan();
         Arc::new_cyclic(|this| PoolCell {
             life: Life::new(identity),
             capacity: capacity.max(1),
             overflow,
             options,
-            shared: Mutex::new(Shared::new(rules.permits(), recipe)),
-            rules,
-            sizes,
-            hiring,
+            shared: Mutex::new(Shared::new(pool.rules.permits(), make)),
+            rules: pool.rules.clone(),
+            sizes: pool.sizes.clone(),
+            workers,
+            hooks,
             this: Weak::clone(this),
         })
     }
@@ -120,7 +122,7 @@ impl<S: Send + 'static> PoolCell<S> {
         // Counts all of them before it makes the first one, which may fail at once.
         let first: Vec<_> = {
             let mut shared = self.lock();
-            (0..self.sizes.least).map(|_| shared.hire()).collect()
+            (0..self.sizes.least).map(|_| shared.add_worker()).collect()
         };
         first
             .into_iter()
@@ -163,10 +165,10 @@ impl<S: Send + 'static> PoolCell<S> {
         } else if leaving.last().is_none_or(|last| !Arc::ptr_eq(last, worker)) {
             shared.free.push(Arc::clone(worker));
         }
-        let deferred = self.staff(&mut shared);
+        let deferred = self.call_worker(&mut shared);
         drop(shared);
         self.perform(deferred);
-        self.perform(Deferred::Dismiss(leaving));
+        self.perform(Deferred::End(leaving));
         entry
     }
 
@@ -179,7 +181,7 @@ impl<S: Send + 'static> PoolCell<S> {
             shared.making += 1;
         }
         let _ = worker.give_work(self.arc());
-        let deferred = self.staff(&mut shared);
+        let deferred = self.call_worker(&mut shared);
         drop(shared);
         self.perform(deferred);
     }
@@ -192,12 +194,12 @@ impl<S: Send + 'static> PoolCell<S> {
         if shared.phase != Phase::Open || shared.demand() > self.sizes.shrink_at {
             return retired;
         }
-        while shared.staff - shared.making > self.sizes.least {
+        while shared.active - shared.making > self.sizes.least {
             let free = shared.free.pop();
             let is_last = free.is_none();
             let worker = free.unwrap_or_else(|| Arc::clone(looks));
             worker.is_retired.set();
-            shared.staff -= 1;
+            shared.active -= 1;
             retired.push(worker);
             if is_last {
                 break;
@@ -217,10 +219,10 @@ impl<S: Send + 'static> PoolCell<S> {
     }
 
     /// Calls a free worker, or makes one, if a message can be begun. If the pool is closed and no
-    /// message is left, returns the free workers to be dismissed.
-    pub(super) fn staff(&self, shared: &mut Shared<S>) -> Deferred<S> {
+    /// message is left, returns the free workers to be ended.
+    pub(super) fn call_worker(&self, shared: &mut Shared<S>) -> Deferred<S> {
         if shared.phase == Phase::Closing && shared.ready.waiting() == 0 {
-            return Deferred::Dismiss(core::mem::take(&mut shared.free));
+            return Deferred::End(core::mem::take(&mut shared.free));
         }
         if shared.phase > Phase::Closing
             || shared.ready.waiting() <= shared.called
@@ -244,8 +246,8 @@ impl<S: Send + 'static> PoolCell<S> {
         // Each worker whose state is being made is expected to take as many messages.
         let enough = self.sizes.grow_at.min(self.capacity);
         let is_short = shared.demand() >= enough.saturating_mul(shared.making + 1);
-        if shared.phase == Phase::Open && is_short && shared.staff < self.sizes.most {
-            return shared.hire();
+        if shared.phase == Phase::Open && is_short && shared.active < self.sizes.most {
+            return shared.add_worker();
         }
         Deferred::Nothing
     }
@@ -254,20 +256,18 @@ impl<S: Send + 'static> PoolCell<S> {
         match deferred {
             Deferred::Nothing => {}
             Deferred::Start(worker) => worker.start(),
-            Deferred::Hire(number) => self.hire(number),
-            Deferred::Dismiss(workers) => {
-                workers.iter().for_each(|worker| worker.end(Phase::Closing))
-            }
+            Deferred::Spawn(number) => self.spawn(number),
+            Deferred::End(workers) => workers.iter().for_each(|worker| worker.end(Phase::Closing)),
         }
     }
 
     /// Makes a worker.
-    fn hire(&self, number: u64) {
+    fn spawn(&self, number: u64) {
         let name = format!("{}/{number}", self.identity().name());
-        let recipe = self.lock().recipe.clone();
-        let recipe = recipe.expect("the pool ends after this worker, which is in the counts");
-        let builder = self.hiring.clone().name(name);
-        let actor = builder.prepare(Recipe::new(move || recipe(), None));
+        let make = self.lock().make.clone();
+        let make = make.expect("the pool ends after this worker, which is in the counts");
+        let builder = self.workers.clone().name(name);
+        let actor = builder.prepare(Recipe::new(move || make(), self.hooks));
         let identity = actor.identity().clone();
         let worker = Worker::new(actor);
         let seen = Arc::downgrade(&worker);
@@ -290,7 +290,7 @@ impl<S: Send + 'static> PoolCell<S> {
     /// Returns the number of workers, and of busy ones.
     pub(super) fn workers(&self) -> (usize, usize) {
         let shared = self.lock();
-        (shared.staff, shared.busy)
+        (shared.active, shared.busy)
     }
 
     /// Returns the least number of workers.
@@ -300,18 +300,18 @@ impl<S: Send + 'static> PoolCell<S> {
 }
 
 impl<S: Send + 'static> Shared<S> {
-    fn new(permits: usize, recipe: SharedRecipe<S>) -> Shared<S> {
+    fn new(permits: usize, make: SharedMake<S>) -> Shared<S> {
         Shared {
             ready: Ready::new(permits),
             line: Line::new(),
             phase: Phase::Open,
             failure: None,
-            recipe: Some(recipe),
+            make: Some(make),
             begun: 0,
-            hired: 0,
+            spawned: 0,
             workers: HashMap::new(),
             free: Vec::new(),
-            staff: 0,
+            active: 0,
             alive: 0,
             making: 0,
             called: 0,
@@ -320,12 +320,12 @@ impl<S: Send + 'static> Shared<S> {
     }
 
     /// Counts a worker that is about to be made.
-    pub(super) fn hire(&mut self) -> Deferred<S> {
-        self.hired += 1;
-        self.staff += 1;
+    pub(super) fn add_worker(&mut self) -> Deferred<S> {
+        self.spawned += 1;
+        self.active += 1;
         self.alive += 1;
         self.making += 1;
-        Deferred::Hire(self.hired)
+        Deferred::Spawn(self.spawned)
     }
 
     /// Notes that a worker has come to look.
@@ -356,13 +356,13 @@ impl<S: Send + 'static> AnyOf for PoolCell<S> {
     /// take no more messages.
     fn all(&self) -> Option<Vec<u64>> {
         let shared = self.lock();
-        let may_grow = shared.phase == Phase::Open && shared.staff < self.sizes.most;
+        let may_grow = shared.phase == Phase::Open && shared.active < self.sizes.most;
         let workers = shared.workers.iter();
         let all: Vec<u64> = workers
             .filter(|(_, worker)| !worker.is_retired.is_set())
             .map(|(number, _)| *number)
             .collect();
-        (!may_grow && all.len() == shared.staff).then_some(all)
+        (!may_grow && all.len() == shared.active).then_some(all)
     }
 }
 

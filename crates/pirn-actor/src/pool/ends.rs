@@ -27,7 +27,7 @@ impl<S: Send + 'static> PoolCell<S> {
         // Senders that wait for room take their messages back.
         shared.line.wake_all();
         if phase == Phase::Closing {
-            let deferred = self.staff(&mut shared);
+            let deferred = self.call_worker(&mut shared);
             drop(shared);
             return self.perform(deferred);
         }
@@ -61,7 +61,7 @@ impl<S: Send + 'static> PoolCell<S> {
         }
         if shared.phase == Phase::Closing && shared.ready.waiting() > 0 {
             // The last worker has closed itself. Another one handles the messages that are left.
-            let deferred = shared.hire();
+            let deferred = shared.add_worker();
             drop(shared);
             return self.perform(deferred);
         }
@@ -76,10 +76,10 @@ impl<S: Send + 'static> PoolCell<S> {
         let how = failed.unwrap_or_else(|| exit(shared.phase));
         shared.phase = Phase::Ended;
         let left = shared.ready.take_all();
-        let recipe = shared.recipe.take();
+        let make = shared.make.take();
         drop(shared);
         undelivered(left, &self.options);
-        discard(recipe);
+        discard(make);
         snapshot::forget(self.identity());
         self.life.ending.publish(&how);
     }
@@ -93,7 +93,7 @@ impl<S: Send + 'static> Shared<S> {
         if worker.is_retired.take() {
             return true;
         }
-        self.staff -= 1;
+        self.active -= 1;
         self.called -= usize::from(worker.is_called.take());
         self.making -= usize::from(worker.is_made.take());
         self.free.retain(|free| !Arc::ptr_eq(free, &worker));

@@ -18,7 +18,6 @@ mod ends;
 mod ready;
 mod reference;
 mod rules;
-mod sending;
 mod worker;
 
 pub use builder::Pool;

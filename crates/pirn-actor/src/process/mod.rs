@@ -2,7 +2,6 @@
 //! which message.
 
 mod inbox;
-mod pause;
 mod receive;
 
 #[doc(hidden)]
@@ -10,19 +9,17 @@ pub use inbox::Search;
 pub use inbox::{Inbox, RecvError};
 
 use crate::actor::{
-    Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
-    tell_undelivered,
+    Builder, Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
+    reference, tell_undelivered,
 };
 use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
-use crate::identity::{Identity, current_limit, while_working_for};
+use crate::identity::{current_limit, while_working_for};
 use crate::life::{Actor, Life, Load};
-use crate::mailbox::{Mailbox, Overflow, Patience, Phase, Then};
+use crate::mailbox::{Mailbox, Patience, Phase, Then};
 use crate::poison::locked;
 use crate::reply::{self, Reply, ReplyTo};
 use crate::snapshot;
 use crate::time::Limit;
-use core::fmt;
-use core::ops::Deref;
 use core::time::Duration;
 use pirn::thread::{self, Panic, Thread};
 use std::io;
@@ -57,9 +54,41 @@ where
     T: Send + 'static,
     F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
 {
-    crate::Builder::new()
-        .process(f)
-        .expect("a thread for a process")
+    Builder::new().process(f).expect("a thread for a process")
+}
+
+impl Builder {
+    /// Makes a process: an actor with a thread for its whole life, whose function receives the
+    /// messages. See [`process`](crate::process::spawn()).
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn process<M, T, F>(&self, f: F) -> io::Result<Process<M, T>>
+    where
+        M: Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
+    {
+        let (identity, (capacity, overflow), options) = self.plan();
+        let cell = Arc::new_cyclic(|this| ProcessCell {
+            life: Life::new(identity),
+            mailbox: Mailbox::new(capacity, overflow),
+            waiter: Mutex::new(None),
+            this: Weak::clone(this),
+        });
+        let then = cell.mailbox.begin();
+        debug_assert_eq!(then, Then::Start, "no other thread knows the mailbox yet");
+        snapshot::enter(cell.identity(), cell.this.clone());
+        let result = Arc::new(Mutex::new(None));
+        let body = {
+            let (cell, result, options) = (Arc::clone(&cell), Arc::clone(&result), options.clone());
+            move || live(&cell, &options, &result, f)
+        };
+        Threads::of(&options)
+            .start(body)
+            .inspect_err(|_| snapshot::forget(cell.identity()))?;
+        Ok(Process { cell, result })
+    }
 }
 
 /// The part that the process and its references share.
@@ -141,50 +170,24 @@ impl<M: Send + 'static> Receive<M, ()> for ProcessCell<M> {
         self.put(message, patience)
     }
 
-    fn request(&self, message: M, _: Limit, patience: Patience) -> Result<Reply<()>, SendError<M>> {
-        self.put(message, patience)?;
-        let (to, reply) = reply::pair_without_edge();
+    fn request(&self, message: M, limit: Limit) -> Result<Reply<()>, SendError<M>> {
+        self.put(message, Patience::Until(limit))?;
+        let (to, reply) = reply::channel();
         to.send(());
         Ok(reply)
     }
 }
 
 /// A reference to a process. It sends messages, and returns the result.
+///
+/// A closed process receives the messages in its mailbox, and then [`Closed`](RecvError::Closed).
+/// The next receive of a stopped process fails, and a killed one is also interrupted.
 pub struct Process<M: Send + 'static, T = ()> {
     cell: Arc<ProcessCell<M>>,
     result: Arc<Mutex<Option<T>>>,
 }
 
 impl<M: Send + 'static, T: Send + 'static> Process<M, T> {
-    pub(crate) fn start<F>(
-        identity: Identity,
-        (capacity, overflow): (usize, Overflow),
-        options: Options,
-        f: F,
-    ) -> io::Result<Process<M, T>>
-    where
-        F: FnOnce(&mut Inbox<M>) -> T + Send + 'static,
-    {
-        let cell = Arc::new_cyclic(|this| ProcessCell {
-            life: Life::new(identity),
-            mailbox: Mailbox::new(capacity, overflow),
-            waiter: Mutex::new(None),
-            this: Weak::clone(this),
-        });
-        let then = cell.mailbox.begin();
-        debug_assert_eq!(then, Then::Start, "no other thread knows the mailbox yet");
-        snapshot::enter(cell.identity(), cell.this.clone());
-        let result = Arc::new(Mutex::new(None));
-        let body = {
-            let (cell, result, options) = (Arc::clone(&cell), Arc::clone(&result), options.clone());
-            move || live(&cell, &options, &result, f)
-        };
-        Threads::of(&options)
-            .start(body)
-            .inspect_err(|_| snapshot::forget(cell.identity()))?;
-        Ok(Process { cell, result })
-    }
-
     /// Closes the process, and waits for its result.
     ///
     /// # Errors
@@ -233,7 +236,7 @@ where
 
 impl<M: Send + 'static, T> Process<M, T> {
     /// Sends a message. If the mailbox is full, waits for room, or does what the process's
-    /// [`Overflow`] says.
+    /// [`Overflow`](crate::Overflow) says.
     ///
     /// # Errors
     /// The message comes back: the process has ended, or there was no room.
@@ -283,7 +286,7 @@ impl<M: Send + 'static, T> Process<M, T> {
         message: impl FnOnce(ReplyTo<R>) -> M,
         limit: Limit,
     ) -> Result<R, AskError> {
-        let (to, reply) = reply::pair_without_edge();
+        let (to, reply) = reply::channel();
         match self.cell.put(message(to), Patience::Until(limit)) {
             Ok(()) => reply.recv_within(limit),
             Err(error) => Err(error.into_ask_error()),
@@ -298,20 +301,13 @@ impl<M: Send + 'static, T> Process<M, T> {
         &self,
         message: impl FnOnce(ReplyTo<R>) -> M,
     ) -> Result<Reply<R>, SendError<M>> {
-        let (to, reply) = reply::pair_without_edge();
+        let (to, reply) = reply::channel();
         self.send(message(to))?;
         Ok(reply)
     }
 }
 
-/// A closed process receives the messages in its mailbox, and then [`Closed`](RecvError::Closed).
-/// The next receive of a stopped process fails, and a killed one is also interrupted.
-impl<M: Send + 'static, T> Deref for Process<M, T> {
-    type Target = dyn Actor;
-    fn deref(&self) -> &Self::Target {
-        &*self.cell
-    }
-}
+reference!([M: Send + 'static, T] Process<M, T>, "Process", dyn Actor);
 
 impl<M: Send + 'static, T> Clone for Process<M, T> {
     fn clone(&self) -> Process<M, T> {
@@ -320,20 +316,6 @@ impl<M: Send + 'static, T> Clone for Process<M, T> {
             cell: Arc::clone(&self.cell),
             result: Arc::clone(&self.result),
         }
-    }
-}
-
-impl<M: Send + 'static, T> Drop for Process<M, T> {
-    fn drop(&mut self) {
-        self.cell.release();
-    }
-}
-
-impl<M: Send + 'static, T> fmt::Debug for Process<M, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Process")
-            .field(self.cell.identity())
-            .finish()
     }
 }
 

@@ -12,28 +12,29 @@
 //! One lock guards everything. Under it the registry calls no function of the program: it puts
 //! messages into mailboxes, and hands those that no actor has got to the actor that calls
 //! `on_undelivered`.
+//!
+//! The name of an actor that has ended is free. Its entry stays until the name is given again, or
+//! until there are twice as many entries as names in use.
 
 mod early;
-mod error;
 mod named;
-mod table;
 
 pub use early::Undelivered;
-pub use error::{LookupError, Taken};
 pub use named::{Nameable, Named};
 
 use crate::actor::{Address, Builder, Ref, Target, Tell, WeakAddress, WeakRef};
-use crate::ending::Watching;
-use crate::error::{Refusal, SendError};
+use crate::error::{LookupError, Refusal, SendError};
+use crate::life::Actor;
 use crate::poison::locked;
 use core::any::Any;
 use core::fmt;
 use core::time::Duration;
-use early::Kept;
+use early::Early;
+use named::{Entrant, Faces};
 use pirn::thread::Panic;
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::error::Error;
 use std::sync::{Arc, LazyLock, Mutex};
-use table::{Entry, Holder, Shared, State, later_in};
 
 /// A table of actors by name. [`global`] is one for the whole program.
 ///
@@ -54,8 +55,32 @@ use table::{Entry, Holder, Shared, State, later_in};
 /// assert!(registry.address::<u64, u64>("cube").is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
-pub struct Registry(Arc<Shared>);
+#[derive(Clone, Default)]
+pub struct Registry(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    actors: HashMap<Arc<str>, Entrant>,
+    /// The number of entries at which those of actors that have ended are taken out.
+    many: usize,
+    early: Early,
+}
+
+impl State {
+    /// Returns the actor with this name, and the values by which it is found.
+    fn actor(&self, name: &str) -> Option<(Arc<dyn Actor>, &Faces)> {
+        let entrant = self.actors.get(name)?;
+        Some((entrant.actor()?, &entrant.faces))
+    }
+
+    fn insert(&mut self, name: Arc<str>, actor: Entrant) {
+        if self.actors.len() >= self.many.max(64) {
+            self.actors.retain(|_, entrant| entrant.actor().is_some());
+            self.many = self.actors.len() * 2;
+        }
+        self.actors.insert(name, actor);
+    }
+}
 
 /// Returns the registry of the whole program.
 ///
@@ -73,16 +98,10 @@ pub fn global() -> &'static Registry {
     &REGISTRY
 }
 
-impl Default for Registry {
-    fn default() -> Registry {
-        Registry::new()
-    }
-}
-
 impl Registry {
     /// Makes an empty registry.
     pub fn new() -> Registry {
-        Registry(Arc::new(Shared(Mutex::new(State::default()))))
+        Registry::default()
     }
 
     /// Sets a function that gets each message that was kept for a name and that no actor has got.
@@ -109,7 +128,7 @@ impl Registry {
             // The panic hook has reported a panic of `f`, which does not end this actor.
             let _ = Panic::catch(|| f(undelivered));
         });
-        let before = locked(&self.0.0).undelivered.replace(actor);
+        let before = locked(&self.0).early.undelivered.replace(actor);
         drop(before);
     }
 
@@ -122,62 +141,15 @@ impl Registry {
     /// Another actor has the name, and has not ended.
     pub fn register(&self, name: impl Into<Arc<str>>, actor: impl Nameable) -> Result<(), Taken> {
         let (name, actor) = (name.into(), actor.entrant());
-        let mut state = locked(&self.0.0);
-        let kept = match state.names.remove(&name) {
-            Some(Entry::Registered(holder)) if !holder.actor.has_ended() => {
-                state
-                    .names
-                    .insert(Arc::clone(&name), Entry::Registered(holder));
-                return Err(Taken { name });
-            }
-            Some(Entry::Expected(kept)) => kept,
-            Some(Entry::Registered(_)) | None => VecDeque::new(),
-        };
-        let mut left = Vec::new();
-        for Kept { timer, message, .. } in kept {
-            timer.cancel();
-            left.extend(message.deliver(&actor.faces).err());
+        let mut state = locked(&self.0);
+        if state.actor(&name).is_some() {
+            return Err(Taken { name });
         }
-        let number = state.next_number();
-        let holder = Holder {
-            number,
-            actor,
-            watching: None,
-        };
-        let name_of_entry = Arc::clone(&name);
-        state.names.insert(name_of_entry, Entry::Registered(holder));
-        let lost = state.hand_out(&name, left);
+        let lost = state.early.deliver(&name, &actor.faces);
+        state.insert(name, actor);
         drop(state);
         drop(lost);
-        self.watch(name, number);
         Ok(())
-    }
-
-    /// Frees the name when its actor ends. That may be at once, so not under the lock.
-    fn watch(&self, name: Arc<str>, number: u64) {
-        let actor = match locked(&self.0.0).holder(&name, number) {
-            Some(holder) => holder.actor.actor.upgrade(),
-            None => return,
-        };
-        let Some(actor) = actor else {
-            return self.0.ended(&name, number);
-        };
-        let (registry, ended) = (Arc::downgrade(&self.0), Arc::clone(&name));
-        let watcher = move |_: &_| {
-            if let Some(registry) = registry.upgrade() {
-                registry.ended(&ended, number);
-            }
-        };
-        let watching = Watching::begin(&actor, Box::new(watcher));
-        let mut state = locked(&self.0.0);
-        match state.holder(&name, number) {
-            Some(holder) => holder.watching = Some(watching),
-            None => {
-                // The name was unregistered meanwhile, or its actor has ended.
-                drop(state);
-                drop(watching);
-            }
-        }
     }
 
     /// Frees a name. Returns true if an actor had it.
@@ -196,17 +168,8 @@ impl Registry {
     /// assert_eq!(registry.names(), ["another name".into()]);
     /// ```
     pub fn unregister(&self, name: &str) -> bool {
-        let holder = {
-            let mut state = locked(&self.0.0);
-            match state.names.get(name) {
-                Some(Entry::Registered(_)) => state.names.remove(name),
-                _ => None,
-            }
-        };
-        let Some(Entry::Registered(holder)) = holder else {
-            return false;
-        };
-        !holder.actor.has_ended()
+        let entrant = locked(&self.0).actors.remove(name);
+        entrant.is_some_and(|entrant| entrant.actor().is_some())
     }
 
     /// Returns the actor with this name, if its state is an `S`.
@@ -244,16 +207,14 @@ impl Registry {
         name: &str,
         upgrade: impl FnOnce(&F) -> Option<T>,
     ) -> Result<T, LookupError> {
-        let state = locked(&self.0.0);
-        let unknown = || LookupError::Unknown(name.into());
-        match state.names.get(name) {
-            Some(Entry::Registered(holder)) if !holder.actor.has_ended() => {
-                let face = holder.actor.faces.get::<F>();
-                let face = face.ok_or_else(|| LookupError::WrongType(name.into()))?;
-                upgrade(face).ok_or_else(unknown)
-            }
-            _ => Err(unknown()),
-        }
+        let state = locked(&self.0);
+        let unknown = || LookupError::Unknown { name: name.into() };
+        let (actor, faces) = state.actor(name).ok_or_else(unknown)?;
+        let face = faces.get::<F>().ok_or_else(|| LookupError::WrongType {
+            name: name.into(),
+            kind: actor.kind(),
+        })?;
+        upgrade(face).ok_or_else(unknown)
     }
 
     /// Sends a message to the actor with this name, as [`Tell::send`] does.
@@ -304,64 +265,32 @@ impl Registry {
         most: usize,
         limit: Duration,
     ) -> Result<(), SendError<M>> {
-        let mut state = locked(&self.0.0);
-        let error = |message, refusal| Err(SendError::new(message, name, refusal));
-        let kept = match state.names.get(name) {
-            None => 0,
-            Some(Entry::Expected(kept)) => kept.len(),
-            Some(Entry::Registered(holder)) => {
-                if holder.actor.has_ended() {
-                    return error(message, Refusal::Closed);
-                }
-                let Some(target) = holder.actor.faces.get::<Target<M>>().cloned() else {
-                    return error(message, Refusal::WrongType);
-                };
-                drop(state);
-                return target.send(message);
+        let mut state = locked(&self.0);
+        if state.actor(name).is_some() {
+            drop(state);
+            return self.send(name, message);
+        }
+        if state.early.count(name) >= most {
+            return Err(SendError::new(message, name, Refusal::Full));
+        }
+        let registry = Arc::downgrade(&self.0);
+        let expire = move |name: &Arc<str>, number| {
+            if let Some(registry) = registry.upgrade() {
+                let lost = locked(&registry).early.expire(name, number);
+                drop(lost);
             }
         };
-        if kept >= most {
-            return error(message, Refusal::Full);
-        }
-        self.keep(&mut state, name.into(), Box::new(message), limit);
+        state
+            .early
+            .keep(name.into(), Box::new(message), limit, expire);
         Ok(())
-    }
-
-    /// Keeps a message for a name that is free or expected.
-    fn keep(
-        &self,
-        state: &mut State,
-        name: Arc<str>,
-        message: Box<dyn early::Early>,
-        limit: Duration,
-    ) {
-        let number = state.next_number();
-        let (registry, expected) = (Arc::downgrade(&self.0), Arc::clone(&name));
-        let timer = later_in(registry, limit, move |shared| {
-            shared.expire(&expected, number);
-        });
-        let entry = state
-            .names
-            .entry(name)
-            .or_insert_with(|| Entry::Expected(VecDeque::new()));
-        let Entry::Expected(kept) = entry else {
-            unreachable!("the name is free, or expected")
-        };
-        kept.push_back(Kept {
-            number,
-            timer,
-            message,
-        });
     }
 
     /// Returns the names of all registered actors, sorted, for logs and dumps.
     pub fn names(&self) -> Vec<Arc<str>> {
-        let state = locked(&self.0.0);
-        let is_named = |entry: &Entry| match entry {
-            Entry::Registered(holder) => !holder.actor.has_ended(),
-            Entry::Expected(_) => false,
-        };
-        let named = state.names.iter().filter(|(_, entry)| is_named(entry));
+        let state = locked(&self.0);
+        let entries = state.actors.iter();
+        let named = entries.filter(|(_, entrant)| entrant.actor().is_some());
         let mut names: Vec<_> = named.map(|(name, _)| Arc::clone(name)).collect();
         names.sort();
         names
@@ -373,3 +302,19 @@ impl fmt::Debug for Registry {
         f.debug_tuple("Registry").field(&self.names()).finish()
     }
 }
+
+/// Another actor has the name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taken {
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "another actor has the name {:?}", self.name)
+    }
+}
+
+impl Error for Taken {}

@@ -31,7 +31,7 @@ impl Faces {
 /// A registry's entry of an actor.
 pub struct Entrant {
     pub(super) faces: Faces,
-    pub(super) actor: Weak<dyn Actor>,
+    actor: Weak<dyn Actor>,
 }
 
 impl Entrant {
@@ -42,23 +42,18 @@ impl Entrant {
         }
     }
 
-    pub(super) fn has_ended(&self) -> bool {
-        let actor = self.actor.upgrade();
-        actor.is_none_or(|actor| actor.exit().is_some())
+    /// Returns the actor, unless it has ended.
+    pub(super) fn actor(&self) -> Option<Arc<dyn Actor>> {
+        self.actor.upgrade().filter(|actor| actor.exit().is_none())
     }
 }
 
 /// An actor that can be registered: a [`Ref`], an [`Address`], a [`Process`], a [`Named`].
-pub trait Nameable: sealed::Sealed {
+pub trait Nameable {
     #[doc(hidden)]
     fn entrant(self) -> Entrant;
 }
 
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<S: Send + 'static> sealed::Sealed for &Ref<S> {}
 impl<S: Send + 'static> Nameable for &Ref<S> {
     fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
@@ -67,7 +62,6 @@ impl<S: Send + 'static> Nameable for &Ref<S> {
     }
 }
 
-impl<M: Send + 'static, R: 'static> sealed::Sealed for &Address<M, R> {}
 impl<M: Send + 'static, R: 'static> Nameable for &Address<M, R> {
     fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
@@ -76,7 +70,6 @@ impl<M: Send + 'static, R: 'static> Nameable for &Address<M, R> {
     }
 }
 
-impl<M: Send + 'static, T> sealed::Sealed for &Process<M, T> {}
 impl<M: Send + 'static, T> Nameable for &Process<M, T> {
     fn entrant(self) -> Entrant {
         let mut faces = Faces::default();
@@ -141,7 +134,6 @@ impl<S: Send + 'static> core::fmt::Debug for Named<S> {
     }
 }
 
-impl<S: Send + 'static> sealed::Sealed for Named<S> {}
 impl<S: Send + 'static> Nameable for Named<S> {
     fn entrant(self) -> Entrant {
         Entrant::new(&*self.actor, self.faces)

@@ -17,28 +17,10 @@ use slot::{Asker, Giver, Waiter};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the two sides of an answer that `asked` gives.
-pub(crate) fn pair<R>(asked: To) -> (ReplyTo<R>, Reply<R>) {
-    let (giver, asker) = slot::sides();
-    (
-        ReplyTo(Some(giver)),
-        Reply {
-            slot: asker,
-            asked: Some(asked),
-        },
-    )
-}
-
-/// Makes the two sides of an answer that any thread may give.
-pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
-    let (giver, asker) = slot::sides();
-    (
-        ReplyTo(Some(giver)),
-        Reply {
-            slot: asker,
-            asked: None,
-        },
-    )
+/// Makes the two sides of an answer that `asked` gives, or any thread if it is `None`.
+pub(crate) fn pair<R>(asked: Option<To>) -> (ReplyTo<R>, Reply<R>) {
+    let (giver, slot) = slot::sides();
+    (ReplyTo(Some(giver)), Reply { slot, asked })
 }
 
 /// Makes the two sides of an answer, for code that answers without being an actor: another node, a
@@ -51,7 +33,7 @@ pub(crate) fn pair_without_edge<R>() -> (ReplyTo<R>, Reply<R>) {
 /// assert_eq!(reply.recv(), Ok(42));
 /// ```
 pub fn channel<R>() -> (ReplyTo<R>, Reply<R>) {
-    pair_without_edge()
+    pair(None)
 }
 
 /// The right and the duty to answer one request.
@@ -187,15 +169,20 @@ impl<R> Reply<R> {
     }
 
     pub(crate) fn recv_within(mut self, limit: Limit) -> Result<R, AskError> {
+        // The mark that ends the wait's edge, if the wait has one.
         let mut over = Over::default();
         let waiter = || {
-            over = Self::over(&self.asked);
+            if self.asked.is_some() {
+                over = Over::new();
+            }
             Waiter::Thread(over.clone())
         };
         if let Some(answer) = self.slot.take_or_wait(waiter) {
             return in_time(answer, limit);
         }
-        let _waits = self.begin_wait(limit, &over)?;
+        let asked = self.asked.as_ref();
+        let waits = asked.map(|asked| Waits::begin(asked, limit, &over));
+        let _waits = waits.transpose().map_err(AskError::Deadlock)?;
         loop {
             let late = self.slot.wait(limit).err();
             if let Some(answer) = self.slot.take() {
@@ -205,17 +192,6 @@ impl<R> Reply<R> {
                 return Err(late.into());
             }
         }
-    }
-
-    /// Makes the mark that ends the wait's edge, if the wait has one.
-    fn over(asked: &Option<To>) -> Over {
-        asked.as_ref().map_or_else(Over::default, |_| Over::new())
-    }
-
-    fn begin_wait(&self, limit: Limit, over: &Over) -> Result<Option<Waits>, AskError> {
-        let asked = self.asked.as_ref();
-        let waits = asked.map(|asked| Waits::begin(asked, limit, over));
-        waits.transpose().map_err(AskError::Deadlock)
     }
 }
 

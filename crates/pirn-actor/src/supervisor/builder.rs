@@ -1,6 +1,5 @@
 //! Builders of supervisors.
 
-use super::error::StartError;
 use super::events::TreeEvent;
 use super::node::{Branch, Leaf, Node};
 use super::plan::Strategy;
@@ -15,6 +14,8 @@ use core::fmt;
 use core::ops::{Deref, Range};
 use core::time::Duration;
 use pirn::thread;
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -85,12 +86,7 @@ use std::sync::mpsc::channel;
 /// ```
 pub struct Supervisor {
     name: Arc<str>,
-    strategy: Strategy,
-    most: usize,
-    period: Duration,
-    backoff: Range<Duration>,
-    grace: Duration,
-    hook: Option<super::events::Hook>,
+    rules: Rules,
     children: Vec<Child>,
     entries: Vec<Entry>,
     /// A name given to two children.
@@ -103,12 +99,12 @@ impl Supervisor {
     fn new(strategy: Strategy) -> Supervisor {
         Supervisor {
             name: "supervisor".into(),
-            strategy,
-            most: 3,
-            period: Duration::from_secs(5),
-            backoff: Duration::ZERO..Duration::ZERO,
-            grace: Duration::from_secs(5),
-            hook: None,
+            rules: Rules {
+                strategy,
+                restarts: Restarts::at_most(3).within(Duration::from_secs(5)),
+                grace: Duration::from_secs(5),
+                hook: None,
+            },
             children: Vec::new(),
             entries: Vec::new(),
             twice: None,
@@ -142,7 +138,7 @@ impl Supervisor {
     /// default. With one more, the supervisor fails itself. A recipe that fails counts, too. A
     /// child that is restarted because of another one does not.
     pub fn restarts(mut self, most: usize, period: Duration) -> Supervisor {
-        (self.most, self.period) = (most, period);
+        (self.rules.restarts.most, self.rules.restarts.within) = (most, period);
         self
     }
 
@@ -150,7 +146,7 @@ impl Supervisor {
     /// long after each further restart within the period, up to the end of the range. There is no
     /// pause by default.
     pub fn backoff(mut self, range: Range<Duration>) -> Supervisor {
-        self.backoff = range;
+        self.rules.restarts.backoff = range;
         self
     }
 
@@ -162,7 +158,7 @@ impl Supervisor {
     /// child's thread, and no second thread works on the child's state. At the end of its message,
     /// that child restarts, too. Until then it is [`Stuck`](crate::supervisor::ChildState::Stuck).
     pub fn grace(mut self, time: Duration) -> Supervisor {
-        self.grace = time;
+        self.rules.grace = time;
         self
     }
 
@@ -195,7 +191,7 @@ impl Supervisor {
     /// assert!(matches!(told.recv().unwrap(), TreeEvent::Restarted { .. }));
     /// ```
     pub fn on_event(mut self, f: impl Fn(&TreeEvent) + Send + Sync + 'static) -> Supervisor {
-        self.hook = Some(Arc::new(f));
+        self.rules.hook = Some(Arc::new(f));
         self
     }
 
@@ -475,20 +471,11 @@ impl Supervisor {
     }
 
     pub(super) fn runner(self) -> Runner {
-        let Supervisor { most, period, .. } = self;
         let (sender, events) = channel();
         let table = Table::new(self.name, self.entries, sender);
         let is_new = self.table.set(Arc::downgrade(&table)).is_ok();
         debug_assert!(is_new, "a supervisor is started once");
-        let restarts = Restarts::at_most(most).within(period);
-        let rules = Rules {
-            strategy: self.strategy,
-            restarts: restarts.backoff(self.backoff),
-            too_many: format!("more than {most} restarts within {period:?}"),
-            grace: self.grace,
-            hook: self.hook,
-        };
-        Runner::new(table, rules, self.children, events)
+        Runner::new(table, self.rules, self.children, events)
     }
 
     /// Starts the children in order, each when the child before is ready.
@@ -543,8 +530,49 @@ impl fmt::Debug for Supervisor {
         let names: Vec<_> = self.entries.iter().map(|entry| &entry.name).collect();
         f.debug_struct("Supervisor")
             .field("name", &self.name)
-            .field("strategy", &self.strategy)
+            .field("strategy", &self.rules.strategy)
             .field("children", &names)
             .finish_non_exhaustive()
+    }
+}
+
+/// Why a supervisor did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// This child did not start. The others have ended.
+    #[non_exhaustive]
+    Failed {
+        /// The child's name.
+        child: Arc<str>,
+        /// Why it did not start.
+        failure: Failure,
+    },
+    /// Two children have this name.
+    #[non_exhaustive]
+    SameName {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// No thread could be started for the supervisor.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Failed { child, failure } => write!(f, "{child} did not start: {failure}"),
+            StartError::SameName { name } => write!(f, "two children have the name {name}"),
+            StartError::Thread(error) => write!(f, "no thread for the supervisor: {error}"),
+        }
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StartError::Thread(error) => Some(error),
+            StartError::Failed { .. } | StartError::SameName { .. } => None,
+        }
     }
 }

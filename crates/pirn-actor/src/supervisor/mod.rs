@@ -14,7 +14,6 @@
 //! and messages wait for the restart.
 
 mod builder;
-mod error;
 mod events;
 mod node;
 mod plan;
@@ -22,8 +21,7 @@ mod run;
 mod table;
 mod tree;
 
-pub use builder::Supervisor;
-pub use error::{NoChild, StartError};
+pub use builder::{StartError, Supervisor};
 pub use events::TreeEvent;
 pub use table::{ChildInfo, ChildState};
 pub use tree::{Siblings, Tree};

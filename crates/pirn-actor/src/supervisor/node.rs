@@ -36,11 +36,6 @@ pub(super) trait Node: Send {
     }
 }
 
-/// The failure of a child that cannot start because the one before has not ended.
-fn not_over() -> Failure {
-    Failure::new("the one before has not ended")
-}
-
 fn no_thread(error: io::Error) -> Failure {
     Failure::new(error.to_string())
 }
@@ -59,17 +54,15 @@ pub(super) struct Leaf<R> {
 impl<S: Send + 'static> Leaf<Ref<S>> {
     /// An actor with handlers, whose state this recipe makes.
     pub(super) fn actor(
-        recipe: impl FnMut() -> Result<S, Failure> + Send + 'static,
+        make: impl FnMut() -> Result<S, Failure> + Send + 'static,
         hooks: Option<Hooks<S>>,
     ) -> Leaf<Ref<S>> {
-        let recipe = Shelf::new(recipe);
-        let start = move |builder: Builder| {
-            // The loan ends when the actor does, and puts the recipe back.
-            let mut make = recipe.lend().ok_or_else(not_over)?;
-            let recipe = Recipe::new(move || (make.get())(), hooks);
+        let make = Arc::new(Mutex::new(make));
+        Leaf::new(move |builder| {
+            let make = Arc::clone(&make);
+            let recipe = Recipe::new(move || (*locked(&make))(), hooks);
             builder.spawn_recipe(recipe).map_err(no_thread)
-        };
-        Leaf::new(start)
+        })
     }
 }
 
@@ -89,14 +82,13 @@ impl<M: Send + 'static> Leaf<Process<M>> {
     pub(super) fn process(
         function: impl FnMut(&mut Inbox<M>) + Send + 'static,
     ) -> Leaf<Process<M>> {
-        let function = Shelf::new(function);
-        let start = move |builder: Builder| {
-            let mut function = function.lend().ok_or_else(not_over)?;
+        let function = Arc::new(Mutex::new(function));
+        Leaf::new(move |builder| {
+            let function = Arc::clone(&function);
             let overseer = builder.overseer().expect("the caller has set it");
-            let body = move |inbox: &mut Inbox<M>| live(inbox, function.get(), &overseer);
+            let body = move |inbox: &mut _| live(inbox, &mut *locked(&function), &overseer);
             builder.process(body).map_err(no_thread)
-        };
-        Leaf::new(start)
+        })
     }
 }
 
@@ -174,7 +166,8 @@ fn live<M>(inbox: &mut Inbox<M>, function: &mut impl FnMut(&mut Inbox<M>), overs
 /// failure to the supervisor above. If that restarts it, it restarts its children in order. So
 /// references to them stay good, too.
 pub(super) struct Branch {
-    runner: Shelf<Runner>,
+    /// Locked by the thread that runs it, which reports its end after it has released the lock.
+    runner: Arc<Mutex<Runner>>,
     table: Arc<Table>,
 }
 
@@ -182,24 +175,22 @@ impl Branch {
     pub(super) fn new(runner: Runner) -> Branch {
         Branch {
             table: runner.table(),
-            runner: Shelf::new(runner),
+            runner: Arc::new(Mutex::new(runner)),
         }
     }
 
     fn tell(&self, event: Event) {
-        // The receiver is in the runner, which the shelf or a thread holds.
+        // The receiver is in the runner, which lives as long as this.
         let _ = self.table.events.send(event);
     }
 }
 
 impl Node for Branch {
     fn begin(&mut self, name: &Arc<str>, _: &Builder, reporter: Reporter) -> Result<(), Failure> {
-        let mut loan = self.runner.lend().ok_or_else(not_over)?;
-        loan.get().reset();
-        loan.get().set_parent(Parent::Supervisor(reporter.clone()));
+        let runner = Arc::clone(&self.runner);
+        locked(&runner).begin_again(Parent::Supervisor(reporter.clone()));
         let body = move || {
-            let exit = loan.get().run();
-            drop(loan); // puts the runner back: it may be begun again
+            let exit = locked(&runner).run();
             reporter.ended(exit);
         };
         let thread = thread::Builder::new().name(name.to_string());
@@ -220,41 +211,5 @@ impl Node for Branch {
 
     fn is_tree(&self) -> bool {
         true
-    }
-}
-
-/// The place of a recipe while no actor has it.
-struct Shelf<T>(Arc<Mutex<Option<T>>>);
-
-impl<T> Shelf<T> {
-    fn new(it: T) -> Shelf<T> {
-        Shelf(Arc::new(Mutex::new(Some(it))))
-    }
-
-    /// Lends the recipe, unless an actor has it.
-    fn lend(&self) -> Option<Loan<T>> {
-        let it = locked(&self.0).take()?;
-        Some(Loan {
-            it: Some(it),
-            shelf: Arc::clone(&self.0),
-        })
-    }
-}
-
-/// A loan from a shelf. Its drop puts the loaned value back.
-struct Loan<T> {
-    it: Option<T>,
-    shelf: Arc<Mutex<Option<T>>>,
-}
-
-impl<T> Loan<T> {
-    fn get(&mut self) -> &mut T {
-        self.it.as_mut().expect("it is given back with this")
-    }
-}
-
-impl<T> Drop for Loan<T> {
-    fn drop(&mut self) {
-        *locked(&self.shelf) = self.it.take();
     }
 }

@@ -1,9 +1,9 @@
 //! The handle of a running supervisor.
 
-use super::error::NoChild;
 use super::node::Slot;
 use super::table::{ChildInfo, Entry, Table, What};
 use crate::actor::{Address, Ref};
+use crate::error::LookupError;
 use crate::life::Actor;
 use crate::poison::locked;
 use crate::process::Process;
@@ -46,7 +46,7 @@ impl Tree {
     ///
     /// # Errors
     /// If there is no child with this name, or its state has another type.
-    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
+    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
         find(&self.0.entries, name)
     }
 
@@ -54,7 +54,7 @@ impl Tree {
     ///
     /// # Errors
     /// If there is no child with this name, or it is not a process for messages of this type.
-    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
+    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, LookupError> {
         find(&self.0.entries, name)
     }
 
@@ -64,7 +64,10 @@ impl Tree {
     ///
     /// # Errors
     /// If there is no child with this name, or it is not a function for these messages and answers.
-    pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
+    pub fn address<M: 'static, R: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Address<M, R>, LookupError> {
         find(&self.0.entries, name)
     }
 
@@ -76,18 +79,22 @@ impl Tree {
 }
 
 /// Returns a clone of the value in a child's slot, if the slot has this type.
-fn find<T>(entries: &[Entry], name: &str) -> Result<T, NoChild>
+fn find<T>(entries: &[Entry], name: &str) -> Result<T, LookupError>
 where
     T: Clone + Send + 'static,
 {
-    let entry = entry(entries, name).ok_or_else(|| NoChild::unknown(name))?;
+    let unknown = || LookupError::Unknown { name: name.into() };
+    let entry = entry(entries, name).ok_or_else(unknown)?;
     let slot: Option<&Slot<T>> = match &entry.what {
         What::Actor(slot) => slot.downcast_ref(),
         What::Tree(_) => None,
     };
-    let slot = slot.ok_or_else(|| NoChild::other(name, entry.kind))?;
+    let slot = slot.ok_or_else(|| LookupError::WrongType {
+        name: name.into(),
+        kind: entry.kind,
+    })?;
     // It is there if the child was ever ready.
-    locked(slot).clone().ok_or_else(|| NoChild::unknown(name))
+    locked(slot).clone().ok_or_else(unknown)
 }
 
 fn entry<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Entry> {
@@ -135,7 +142,7 @@ impl Siblings {
     ///
     /// # Errors
     /// If no such child was added before, or its state has another type, or it has not begun yet.
-    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, NoChild> {
+    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
         self.find(name)
     }
 
@@ -143,7 +150,7 @@ impl Siblings {
     ///
     /// # Errors
     /// As for [`get`](Siblings::get).
-    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, NoChild> {
+    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, LookupError> {
         self.find(name)
     }
 
@@ -152,13 +159,16 @@ impl Siblings {
     ///
     /// # Errors
     /// As for [`get`](Siblings::get).
-    pub fn address<M: 'static, R: 'static>(&self, name: &str) -> Result<Address<M, R>, NoChild> {
+    pub fn address<M: 'static, R: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Address<M, R>, LookupError> {
         self.find(name)
     }
 
-    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, NoChild> {
+    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, LookupError> {
         let table = self.table.get().and_then(Weak::upgrade);
-        let table = table.ok_or_else(|| NoChild::unknown(name))?;
+        let table = table.ok_or_else(|| LookupError::Unknown { name: name.into() })?;
         find(&table.entries[..self.count], name)
     }
 }

@@ -1,13 +1,11 @@
 //! Time: limits of waits, and timers.
 
-mod period;
 mod sending;
 pub(crate) mod timers;
 
-pub use period::Period;
 #[doc(no_inline)]
 pub use pirn::scope::{deadline, with_deadline};
-pub use sending::{every, every_after, send_after, send_at};
+pub use sending::{Period, every, every_after, send_after, send_at};
 pub use timers::TimerHandle;
 
 use crate::error::{AskError, Refusal};
@@ -37,10 +35,7 @@ impl From<Late> for Refusal {
 
 impl From<Late> for AskError {
     fn from(late: Late) -> AskError {
-        match late {
-            Late::TimedOut => AskError::TimedOut,
-            Late::Interrupted => AskError::Interrupted,
-        }
+        Refusal::from(late).into()
     }
 }
 

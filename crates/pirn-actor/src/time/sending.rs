@@ -13,10 +13,9 @@
 //! Rejected: a thread per message that waits for room, which cannot be cancelled without a race;
 //! and an attempt every few milliseconds, since senders that do wait for room always come first.
 
-use super::period::Period;
 use super::timers::{self, Handled, Next, TimerHandle, later};
-use crate::actor::{Context, Handler, Recipient, Target};
-use crate::error::Refusal;
+use crate::actor::{Context, Handler, Recipient, Sends, Target};
+use crate::error::{Refusal, SendError};
 use crate::mailbox::Patience;
 use core::time::Duration;
 use std::time::Instant;
@@ -46,7 +45,7 @@ pub fn send_after<M: Send + 'static>(
     delay: Duration,
     message: M,
 ) -> TimerHandle {
-    once(to.target(), later(Instant::now(), delay), message)
+    send_at(to, later(Instant::now(), delay), message)
 }
 
 /// Sends a message at a time: at once if that has passed. See [`send_after`].
@@ -65,7 +64,19 @@ pub fn send_after<M: Send + 'static>(
 /// assert!(tea.cancel());
 /// ```
 pub fn send_at<M: Send + 'static>(to: &impl Recipient<M>, at: Instant, message: M) -> TimerHandle {
-    once(to.target(), at, message)
+    let mut message = Some(message);
+    start(to.target(), at, move |to, _, _| {
+        let Some(taken) = message.take() else {
+            return Next::Over;
+        };
+        match to.tell(taken, Patience::Beyond) {
+            Err(error) if error.is_full() => {
+                message = Some(error.into_message());
+                Next::At(later(Instant::now(), RETRY))
+            }
+            Ok(()) | Err(_) => Next::Over,
+        }
+    })
 }
 
 /// Sends a message once per period, at a fixed rate.
@@ -97,7 +108,15 @@ pub fn every<M: Clone + Send + 'static>(
     period: impl Into<Period>,
     message: M,
 ) -> TimerHandle {
-    at_rate(to.target(), period.into(), message)
+    let period = period.into();
+    let length = period.length;
+    assert!(!length.is_zero(), "a rate without a period");
+    repeat(
+        to.target(),
+        period,
+        move |to, _| to.tell(message.clone(), Patience::None),
+        move |due| Next::At(next(due, length, Instant::now())),
+    )
 }
 
 /// Sends a message when the one before was handled and `pause` has passed since then.
@@ -126,7 +145,14 @@ pub fn every_after<M: Clone + Send + 'static>(
     pause: impl Into<Period>,
     message: M,
 ) -> TimerHandle {
-    with_pause(to.target(), pause.into(), message)
+    let pause = pause.into();
+    let delay = pause.length;
+    repeat(
+        to.target(),
+        pause,
+        move |to, number| to.tell_tracked(message.clone(), Handled { number, delay }),
+        |_| Next::Resting,
+    )
 }
 
 impl<S: Send + 'static> Context<S> {
@@ -165,8 +191,7 @@ impl<S: Send + 'static> Context<S> {
         S: Handler<M, Reply: 'static>,
         M: Send + 'static,
     {
-        let target = Target::of_actor(self.cell());
-        once(target, later(Instant::now(), delay), message)
+        send_after(&Target::of_actor(self.cell()), delay, message)
     }
 
     /// Sends this actor a message once per period, at a fixed rate. See [`every`].
@@ -207,7 +232,7 @@ impl<S: Send + 'static> Context<S> {
         S: Handler<M, Reply: 'static>,
         M: Clone + Send + 'static,
     {
-        at_rate(Target::of_actor(self.cell()), period.into(), message)
+        every(&Target::of_actor(self.cell()), period, message)
     }
 
     /// Sends this actor a message when the one before was handled and `pause` has passed since
@@ -217,68 +242,50 @@ impl<S: Send + 'static> Context<S> {
         S: Handler<M, Reply: 'static>,
         M: Clone + Send + 'static,
     {
-        with_pause(Target::of_actor(self.cell()), pause.into(), message)
+        every_after(&Target::of_actor(self.cell()), pause, message)
     }
 }
 
 /// Starts a timer that ends with its receiver.
 fn start<M: 'static>(
-    target: &Target<M>,
+    target: Target<M>,
     due: Instant,
-    act: impl FnMut(u64, Instant) -> Next + Send + 'static,
+    mut act: impl FnMut(&dyn Sends<M>, u64, Instant) -> Next + Send + 'static,
 ) -> TimerHandle {
-    let actor = target.sends().actor();
-    let receiver = actor.as_ref().map(|(number, _)| *number);
-    let (timer, is_first_of_receiver) = timers::add(due, Box::new(act), receiver);
-    if let Some((receiver, actor)) = actor
-        && is_first_of_receiver
-    {
-        match actor {
-            Some(actor) => actor.on_exit(move |_| timers::end(receiver)),
-            None => timers::end(receiver),
-        }
+    let receiver = target.sends().actor();
+    if target.sends().has_ended() {
+        return TimerHandle::OVER;
+    }
+    let act = move |number, due| act(target.sends(), number, due);
+    let timer = timers::add(due, Box::new(act));
+    if let Some(receiver) = receiver {
+        timer.end_with(&*receiver);
     }
     timer
 }
 
-fn once<M: Send + 'static>(target: Target<M>, due: Instant, message: M) -> TimerHandle {
-    let mut message = Some(message);
-    let to = target.clone();
-    start(&target, due, move |_, _| {
-        let Some(taken) = message.take() else {
-            return Next::Over;
-        };
-        match to.sends().tell(taken, Patience::Beyond) {
-            Err(error) if error.is_full() => {
-                message = Some(error.into_message());
-                Next::At(later(Instant::now(), RETRY))
-            }
-            Ok(()) | Err(_) => Next::Over,
-        }
-    })
-}
-
-fn at_rate<M: Clone + Send + 'static>(
+/// Starts a timer that sends by `send`, as often as the period says. `again` returns when it is
+/// done the next time.
+fn repeat<M: 'static>(
     target: Target<M>,
     period: Period,
-    message: M,
+    mut send: impl FnMut(&dyn Sends<M>, u64) -> Result<(), SendError<M>> + Send + 'static,
+    again: impl Fn(Instant) -> Next + Send + 'static,
 ) -> TimerHandle {
-    assert!(!period.length.is_zero(), "a rate without a period");
     let mut left = period.times;
     if left == Some(0) {
         return TimerHandle::OVER;
     }
-    let to = target.clone();
     let due = later(Instant::now(), period.first);
-    start(&target, due, move |_, due| {
-        match to.sends().tell(message.clone(), Patience::None) {
+    start(target, due, move |to, number, due| {
+        match send(to, number) {
             Ok(()) => left = left.map(|left| left - 1),
             Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
             Err(_) => {}
         }
         match left {
             Some(0) => Next::Over,
-            _ => Next::At(next(due, period.length, Instant::now())),
+            _ => again(due),
         }
     })
 }
@@ -292,32 +299,56 @@ fn next(due: Instant, period: Duration, now: Instant) -> Instant {
     later(now.max(due), period - late)
 }
 
-fn with_pause<M: Clone + Send + 'static>(
-    target: Target<M>,
-    pause: Period,
-    message: M,
-) -> TimerHandle {
-    let mut left = pause.times;
-    if left == Some(0) {
-        return TimerHandle::OVER;
+/// How often a message is sent, when for the first time, and how many times.
+///
+/// A [`Duration`] is a period, too: without end, and for the first time after one such time.
+///
+/// # Examples
+/// ```
+/// use pirn_actor as actor;
+/// use pirn_actor::time::Period;
+/// use std::time::Duration;
+///
+/// let (tell, told) = std::sync::mpsc::channel();
+/// let ticks = actor::consumer(move |tick: &str| tell.send(tick).unwrap());
+/// let millisecond = Duration::from_millis(1);
+/// actor::time::every(&ticks, Period::new(millisecond).first_after(Duration::ZERO).times(3), "tick");
+/// assert!(told.iter().take(3).eq(["tick"; 3]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub(super) length: Duration,
+    pub(super) first: Duration,
+    pub(super) times: Option<u64>,
+}
+
+impl Period {
+    /// Returns a period of this length, without end. The first message comes after one period.
+    pub fn new(length: Duration) -> Period {
+        Period {
+            length,
+            first: length,
+            times: None,
+        }
     }
-    let to = target.clone();
-    let due = later(Instant::now(), pause.first);
-    start(&target, due, move |number, _| {
-        let handled = Handled {
-            number,
-            delay: pause.length,
-        };
-        match to.sends().tell_tracked(message.clone(), handled) {
-            Ok(()) => left = left.map(|left| left - 1),
-            Err(error) if *error.refusal() == Refusal::Closed => return Next::Over,
-            Err(_) => {}
-        }
-        match left {
-            Some(0) => Next::Over,
-            _ => Next::Resting,
-        }
-    })
+
+    /// Sets the time before the first message.
+    pub fn first_after(mut self, delay: Duration) -> Period {
+        self.first = delay;
+        self
+    }
+
+    /// Sets the number of messages. A message that finds no room in the mailbox does not count.
+    pub fn times(mut self, messages: u64) -> Period {
+        self.times = Some(messages);
+        self
+    }
+}
+
+impl From<Duration> for Period {
+    fn from(length: Duration) -> Period {
+        Period::new(length)
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@
 //! Rejected: a heap with a cancelled flag per timer. It is faster by a third, but a server that
 //! sets and cancels a time limit of one hour per request would keep them all.
 
-use crate::error::discard;
+use crate::ending::Watching;
+use crate::error::{Exit, discard};
+use crate::life::Actor;
 use crate::poison::locked;
 use core::time::Duration;
 use pirn::thread::{self, Panic, Thread};
@@ -46,8 +48,8 @@ struct Timer {
     act: Option<Act>,
     /// When it is to be done, if that is known. It is queued if `act` and `due` are both set.
     due: Option<Instant>,
-    /// The number of the actor whose end removes the timer.
-    receiver: Option<u64>,
+    /// The watch of the actor whose end removes the timer.
+    receiver: Option<Watching>,
 }
 
 struct Timers {
@@ -55,8 +57,6 @@ struct Timers {
     queue: BTreeSet<(Instant, u64)>,
     /// All timers, by their numbers.
     all: BTreeMap<u64, Timer>,
-    /// The timers of each actor that had one and has not ended.
-    receivers: BTreeMap<u64, BTreeSet<u64>>,
     made: u64,
     keeper: Keeper,
 }
@@ -72,7 +72,6 @@ enum Keeper {
 static TIMERS: Mutex<Timers> = Mutex::new(Timers {
     queue: BTreeSet::new(),
     all: BTreeMap::new(),
-    receivers: BTreeMap::new(),
     made: 0,
     keeper: Keeper::None,
 });
@@ -84,34 +83,16 @@ const REST: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 impl Timers {
-    /// Adds a timer that is not queued yet. Returns true if it is the first one of its receiver.
-    fn enter(&mut self, timer: Timer) -> (u64, bool) {
-        self.made += 1;
-        let number = self.made;
-        let mut is_first = false;
-        if let Some(receiver) = timer.receiver {
-            let timers = self.receivers.entry(receiver).or_insert_with(|| {
-                is_first = true;
-                BTreeSet::new()
-            });
-            timers.insert(number);
-        }
-        self.all.insert(number, timer);
-        (number, is_first)
-    }
-
     /// Queues a timer if it is not being done and has a time. Returns true if it is now the first.
     fn queue_up(&mut self, number: u64) -> bool {
-        match self.all.get(&number) {
-            Some(timer) if timer.act.is_some() => match timer.due {
-                Some(due) => {
-                    self.queue.insert((due, number));
-                    self.queue.first() == Some(&(due, number))
-                }
-                None => false,
-            },
-            _ => false,
+        if let Some(timer) = self.all.get(&number)
+            && timer.act.is_some()
+            && let Some(due) = timer.due
+        {
+            self.queue.insert((due, number));
+            return self.queue.first() == Some(&(due, number));
         }
+        false
     }
 
     /// Takes a timer out. The caller drops it after the lock is released.
@@ -119,10 +100,6 @@ impl Timers {
         let timer = self.all.remove(&number)?;
         if let Some(due) = timer.due {
             self.queue.remove(&(due, number));
-        }
-        let receiver = timer.receiver.as_ref();
-        if let Some(timers) = receiver.and_then(|receiver| self.receivers.get_mut(receiver)) {
-            timers.remove(&number);
         }
         Some(timer)
     }
@@ -162,6 +139,20 @@ impl TimerHandle {
         timer.is_some()
     }
 
+    /// Cancels the timer when an actor ends.
+    pub(crate) fn end_with(&self, receiver: &(dyn Actor + 'static)) {
+        let timer = self.clone();
+        let cancel = Box::new(move |_: &Exit| _ = timer.cancel());
+        let watching = Watching::begin(&receiver.this(), cancel);
+        let mut timers = locked(&TIMERS);
+        if let Some(timer) = timers.all.get_mut(&self.number) {
+            timer.receiver = Some(watching);
+        } else {
+            drop(timers);
+            drop(watching);
+        }
+    }
+
     /// Returns true if the timer is gone: it was done, it was cancelled, or its receiver has ended.
     pub fn is_over(&self) -> bool {
         !locked(&TIMERS).all.contains_key(&self.number)
@@ -174,14 +165,14 @@ pub(crate) fn later(now: Instant, delay: Duration) -> Instant {
 }
 
 /// Calls `f` once, after `delay`.
-pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) {
+pub(crate) fn after(delay: Duration, f: impl FnOnce() + Send + 'static) -> TimerHandle {
     let mut f = Some(f);
     at(later(Instant::now(), delay), move |_| {
         if let Some(f) = f.take() {
             f();
         }
         None
-    });
+    })
 }
 
 /// Calls `act` at a time, and again at the times that it returns.
@@ -190,21 +181,23 @@ pub(crate) fn at(
     mut act: impl FnMut(Instant) -> Option<Instant> + Send + 'static,
 ) -> TimerHandle {
     let act = move |_, due| act(due).map_or(Next::Over, Next::At);
-    add(due, Box::new(act), None).0
+    add(due, Box::new(act))
 }
 
-/// Calls `act` at a time, and again as it says, until the actor with the number `receiver` ends.
-/// Returns true if the caller must arrange that [`end`] is called then.
-pub(crate) fn add(due: Instant, act: Act, receiver: Option<u64>) -> (TimerHandle, bool) {
+/// Calls `act` at a time, and again as it says.
+pub(crate) fn add(due: Instant, act: Act) -> TimerHandle {
     let mut timers = locked(&TIMERS);
-    let (number, is_first_of_receiver) = timers.enter(Timer {
+    timers.made += 1;
+    let number = timers.made;
+    let timer = Timer {
         act: Some(act),
         due: Some(due),
-        receiver,
-    });
+        receiver: None,
+    };
+    timers.all.insert(number, timer);
     let is_first = timers.queue_up(number);
     wake(timers, is_first);
-    (TimerHandle { number }, is_first_of_receiver)
+    TimerHandle { number }
 }
 
 /// Sets the time of a resting timer, unless it is gone.
@@ -215,17 +208,6 @@ fn again(number: u64, due: Instant) {
         let is_first = timers.queue_up(number);
         wake(timers, is_first);
     }
-}
-
-/// Removes the timers of an actor that has ended.
-pub(crate) fn end(receiver: u64) {
-    let ended: Vec<Timer> = {
-        let mut timers = locked(&TIMERS);
-        let numbers = timers.receivers.remove(&receiver).unwrap_or_default();
-        let remove = |number| timers.remove(number);
-        numbers.into_iter().filter_map(remove).collect()
-    };
-    ended.into_iter().for_each(discard);
 }
 
 /// Lies in the mailbox with a message. Its drop sets the time of a resting timer, `delay` later.

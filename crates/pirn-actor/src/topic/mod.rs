@@ -24,7 +24,7 @@ use core::fmt;
 use core::time::Duration;
 use std::error::Error;
 use std::sync::{Arc, Mutex, Weak};
-use subscriber::{Call, Delivered, Subscriber};
+use subscriber::{Call, Delivered, Ends, Subscriber};
 
 /// Publishes messages to all its subscribers.
 ///
@@ -143,8 +143,8 @@ impl<T: Send + 'static> Topic<T> {
     ) -> Result<Subscription, SubscribeError> {
         let target = subscriber.target();
         self.0.add(match self.0.is_relayed {
-            true => Subscriber::relay(target),
-            false => Subscriber::mailbox(target),
+            true => Subscriber::relay(&self.0, target),
+            false => Subscriber::mailbox(&self.0, target),
         })
     }
 
@@ -157,7 +157,7 @@ impl<T: Send + 'static> Topic<T> {
         f: impl Fn(T) + Send + Sync + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let f: Call<T> = Box::new(f);
-        self.0.add(Subscriber::caller(f))
+        self.0.add(Subscriber::caller(&self.0, f))
     }
 
     /// Returns the number of subscribers. Those that have ended do not count.
@@ -215,7 +215,7 @@ impl<T: Send + 'static> Shared<T> {
             return Err(SubscribeError(state.limit));
         }
         Arc::make_mut(&mut state.subscribers).push(Arc::clone(&subscriber));
-        Ok(Subscription::new(Arc::downgrade(self), subscriber))
+        Ok(Subscription::new(subscriber))
     }
 
     /// Removes subscribers.

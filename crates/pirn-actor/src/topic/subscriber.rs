@@ -35,6 +35,7 @@ pub(super) enum Delivered {
 }
 
 pub(super) struct Subscriber<T: 'static> {
+    topic: Weak<Shared<T>>,
     gate: Arc<Gate>,
     by: By<T>,
 }
@@ -49,36 +50,33 @@ enum By<T: 'static> {
 }
 
 impl<T: Send + 'static> Subscriber<T> {
-    fn new(gate: Arc<Gate>, by: By<T>) -> Subscriber<T> {
-        Subscriber { gate, by }
+    fn new(topic: &Arc<Shared<T>>, by: impl FnOnce(&Arc<Gate>) -> By<T>) -> Subscriber<T> {
+        let gate = Arc::new(Gate::default());
+        Subscriber {
+            topic: Arc::downgrade(topic),
+            by: by(&gate),
+            gate,
+        }
     }
 
-    pub(super) fn mailbox(target: Target<T>) -> Subscriber<T> {
-        Subscriber::new(Arc::new(Gate::new()), By::Mailbox(target))
+    pub(super) fn mailbox(topic: &Arc<Shared<T>>, target: Target<T>) -> Subscriber<T> {
+        Subscriber::new(topic, |_| By::Mailbox(target))
     }
 
-    pub(super) fn caller(f: Call<T>) -> Subscriber<T> {
-        let gate = Arc::new(Gate::new());
-        let passed = Arc::clone(&gate);
-        let actor = Builder::new().name("subscriber").consumer(move |message| {
-            if let Some(_within) = passed.enter() {
+    pub(super) fn caller(topic: &Arc<Shared<T>>, f: Call<T>) -> Subscriber<T> {
+        Subscriber::new(topic, |gate| {
+            By::Caller(actor(gate, move |message| {
                 call(&f, message);
-            }
-        });
-        Subscriber::new(gate, By::Caller(actor))
+                true
+            }))
+        })
     }
 
-    pub(super) fn relay(target: Target<T>) -> Subscriber<T> {
-        let gate = Arc::new(Gate::new());
-        let (passed, to) = (Arc::clone(&gate), target.clone());
-        let actor = Builder::new().name("subscriber").consumer(move |message| {
-            let within = passed.enter();
-            if within.is_some() && to.send(message).is_err() {
-                // Relaxed: a number for the program's logs.
-                passed.missed.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        Subscriber::new(gate, By::Relay(actor, target))
+    pub(super) fn relay(topic: &Arc<Shared<T>>, target: Target<T>) -> Subscriber<T> {
+        let to = target.clone();
+        Subscriber::new(topic, |gate| {
+            By::Relay(actor(gate, move |message| to.send(message).is_ok()), target)
+        })
     }
 
     /// Delivers a message, and waits for room for as long as `patience`.
@@ -100,23 +98,10 @@ impl<T: Send + 'static> Subscriber<T> {
             None => Delivered::Told,
             Some(Refusal::Closed) => Delivered::Over,
             Some(_) => {
-                // Relaxed: a number for the program's logs.
-                self.gate.missed.fetch_add(1, Ordering::Relaxed);
+                self.gate.miss();
                 Delivered::Missed
             }
         }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.gate.is_closed()
-            || match &self.by {
-                By::Mailbox(target) | By::Relay(_, target) => target.sends().has_ended(),
-                By::Caller(_) => false,
-            }
-    }
-
-    pub(super) fn missed(&self) -> u64 {
-        self.gate.missed.load(Ordering::Relaxed)
     }
 
     /// Closes the gate, and ends the subscriber's own actor.
@@ -129,10 +114,13 @@ impl<T: Send + 'static> Subscriber<T> {
             By::Relay(actor, _) => actor.kill(),
         }
     }
+}
 
-    /// Does what `close` does, and waits until no delivery is under way. Does not wait for a
-    /// delivery that waits for this thread's actor.
-    pub(super) fn end(&self) {
+impl<T: Send + 'static> Ends for Subscriber<T> {
+    fn end(&self) {
+        if let Some(topic) = self.topic.upgrade() {
+            topic.remove(|other| core::ptr::eq(other, self));
+        }
         self.close();
         let waits = match &self.by {
             By::Caller(actor) => {
@@ -145,6 +133,32 @@ impl<T: Send + 'static> Subscriber<T> {
             self.gate.wait();
         }
     }
+
+    fn missed(&self) -> u64 {
+        self.gate.missed.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.gate.is_closed()
+            || match &self.by {
+                By::Mailbox(target) | By::Relay(_, target) => target.sends().has_ended(),
+                By::Caller(_) => false,
+            }
+    }
+}
+
+/// Makes an actor that calls `deliver` within the gate. It returns false if the message is missed.
+fn actor<T: Send + 'static>(
+    gate: &Arc<Gate>,
+    deliver: impl Fn(T) -> bool + Send + 'static,
+) -> Address<T> {
+    let gate = Arc::clone(gate);
+    Builder::new().name("subscriber").consumer(move |message| {
+        let within = gate.enter();
+        if within.is_some() && !deliver(message) {
+            gate.miss();
+        }
+    })
 }
 
 /// Sends a message. Returns why, if the target does not take it.
@@ -168,6 +182,7 @@ fn call<T>(f: &Call<T>, message: T) {
     let _ = Panic::catch(|| f(message));
 }
 
+#[derive(Default)]
 struct Gate {
     /// The number of messages that the subscriber has missed because it had no room.
     missed: AtomicU64,
@@ -190,12 +205,9 @@ fn this_thread() -> ThreadId {
 }
 
 impl Gate {
-    fn new() -> Gate {
-        Gate {
-            missed: AtomicU64::new(0),
-            state: Mutex::default(),
-            left: Condvar::new(),
-        }
+    fn miss(&self) {
+        // Relaxed: a number for the program's logs.
+        self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Begins a delivery, unless the gate is closed.
@@ -264,11 +276,8 @@ impl Drop for Within<'_> {
 pub struct Subscription(Option<Arc<dyn Ends>>);
 
 impl Subscription {
-    pub(super) fn new<T: Send + 'static>(
-        topic: Weak<Shared<T>>,
-        subscriber: Arc<Subscriber<T>>,
-    ) -> Subscription {
-        Subscription(Some(Arc::new(Subscribed { topic, subscriber })))
+    pub(super) fn new(subscriber: Arc<dyn Ends>) -> Subscription {
+        Subscription(Some(subscriber))
     }
 
     /// Lets the subscription last until the subscriber or the topic ends.
@@ -308,30 +317,10 @@ impl fmt::Debug for Subscription {
 }
 
 /// A subscription, whatever the type of the messages.
-trait Ends: Send + Sync {
+pub(super) trait Ends: Send + Sync {
+    /// Ends the subscription, and waits until no delivery is under way. Does not wait for a
+    /// delivery that waits for this thread's actor.
     fn end(&self);
     fn missed(&self) -> u64;
     fn is_over(&self) -> bool;
-}
-
-struct Subscribed<T: 'static> {
-    topic: Weak<Shared<T>>,
-    subscriber: Arc<Subscriber<T>>,
-}
-
-impl<T: Send + 'static> Ends for Subscribed<T> {
-    fn end(&self) {
-        if let Some(topic) = self.topic.upgrade() {
-            topic.remove(|other| core::ptr::eq(other, &raw const *self.subscriber));
-        }
-        self.subscriber.end();
-    }
-
-    fn missed(&self) -> u64 {
-        self.subscriber.missed()
-    }
-
-    fn is_over(&self) -> bool {
-        self.subscriber.is_over()
-    }
 }

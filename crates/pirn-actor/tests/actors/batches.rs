@@ -146,7 +146,7 @@ fn what_is_collected_when_the_actor_is_stopped_is_told() {
 #[watched]
 fn batches_per_key_count_and_wait_per_key() {
     let (tell, told) = mpsc::channel();
-    let by_parity = actor::flow::batch_by(
+    let by_parity = actor::Builder::new().batch_by(
         3,
         HOUR,
         |n: &u32| n % 2,
@@ -168,7 +168,7 @@ fn batches_per_key_count_and_wait_per_key() {
 #[watched]
 fn each_key_has_its_own_time() {
     let (tell, told) = mpsc::channel();
-    let by_number = actor::flow::batch_by(
+    let by_number = actor::Builder::new().batch_by(
         1000,
         SOON,
         |n: &u32| *n,

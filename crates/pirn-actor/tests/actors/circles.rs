@@ -137,7 +137,7 @@ fn nested(pool: &Pool, meet: usize) -> PoolRef<Nested> {
 #[watched]
 fn workers_that_all_ask_their_own_pool_are_a_circle() {
     for workers in [2, 3, 8] {
-        let pool = nested(&Pool::fixed(workers).name("all"), workers);
+        let pool = nested(&Builder::new().name("all").pool(workers..=workers), workers);
         let asked: Vec<_> = (0..workers).map(|_| pool.ask_later(1).unwrap()).collect();
         let answers = asked.into_iter().map(|reply| reply.recv().unwrap());
         let (answered, failed): (Vec<_>, Vec<_>) = answers.partition(Result::is_ok);
@@ -167,7 +167,7 @@ fn a_pool_with_a_free_worker_or_room_for_another_one_is_no_circle() {
 
 #[watched]
 fn a_pool_that_would_grow_if_more_came_is_no_circle() {
-    let pool = nested(&Pool::scaling(2..=3).grow_at(3).name("grows"), 2);
+    let pool = nested(&Builder::new().name("grows").pool(2..=3).grow_at(3), 2);
     let asked = [pool.ask_later(1).unwrap(), pool.ask_later(1).unwrap()];
     until(|| pool.len() == 2);
     until_waits("grows/1", "grows");
@@ -192,7 +192,11 @@ fn a_circle_through_all_workers_and_an_actor_outside_is_found() {
                 }
             })
         };
-        let pool = Pool::fixed(2).name("crew").spawn(recipe).unwrap();
+        let pool = Builder::new()
+            .name("crew")
+            .pool(2..=2)
+            .spawn(recipe)
+            .unwrap();
         let inner = pool.address::<u32>();
         let asks_inside = named("outside", move |n| inner.ask(n - 1)?);
         outside.set(&asks_inside);
@@ -431,8 +435,8 @@ fn an_asker_whose_request_is_displaced_is_in_no_circle() {
 #[watched]
 fn an_asker_whose_request_is_displaced_from_a_pool_is_in_no_circle() {
     let (tell, told) = channel();
-    let pool = Pool::fixed(1).name("full pool").capacity(1);
-    let pool = pool.overflow(Overflow::DropOld);
+    let builder = Builder::new().name("full pool").capacity(1);
+    let pool = builder.overflow(Overflow::DropOld).pool(1..=1);
     let full = pool.spawn(move || asks_back(tell.clone())).unwrap();
     displaces(&full.address(), &full.address(), &told);
 }

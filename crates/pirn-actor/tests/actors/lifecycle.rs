@@ -1,6 +1,6 @@
 //! What states do when their actors begin and end, and deaths of others as messages.
 
-use crate::common::{until, watched};
+use crate::common::{Gate, until, watched};
 use pirn_actor::lifecycle::{Lifecycle, hooked};
 use pirn_actor::pool::Pool;
 use pirn_actor::process::Inbox;
@@ -13,6 +13,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// What a state says that stops after a panic.
+const FAILED: &str = "stopped: failed: panicked: assertion `left != right` failed: as it was told\n  \
+    left: \"fail\"\n right: \"fail\"";
 
 /// Says what happens to it.
 struct Told(Sender<String>);
@@ -65,16 +69,18 @@ fn a_state_starts_before_its_first_message_and_stops_after_its_last() {
 }
 
 #[watched]
-fn a_new_state_starts_and_one_that_has_failed_does_not_stop() {
+fn a_state_that_has_failed_stops_and_a_new_one_starts() {
     let (actor, told) = told(Builder::new().restarts(Restarts::at_most(1)));
     let next = || told.iter().find(|said| said != "timer").unwrap();
     assert_eq!(next(), "a started");
     assert!(actor.ask("fail").is_err());
-    assert_eq!((next(), next()), ("fail".into(), "a started".into()));
+    assert_eq!((next(), next()), ("fail".into(), FAILED.into()));
+    assert_eq!(next(), "a started");
     assert!(actor.ask("fail").is_err());
     assert!(matches!(actor.join(), Exit::Failed(_)));
     drop(actor);
-    assert!(told.iter().filter(|said| said != "timer").eq(["fail"]));
+    let rest = told.iter().filter(|said| said != "timer");
+    assert!(rest.eq(["fail", FAILED]));
 }
 
 /// Panics when it starts, or when it stops.
@@ -122,6 +128,109 @@ fn a_child_stops_when_it_is_restarted_with_another_one() {
     assert!(b.run(|_| panic!("b fails")).is_err());
     assert_eq!(next(), "stopped: stopped");
     assert_eq!(next(), "a started");
+}
+
+#[watched]
+fn each_state_of_a_pools_workers_starts_and_stops() {
+    let (tell, told) = mpsc::channel();
+    let pool = Builder::new()
+        .name("p")
+        .restarts(Restarts::at_most(1))
+        .pool(2..=2)
+        .spawn(hooked(move || Told(tell.clone())))
+        .unwrap();
+    let next = || told.iter().find(|said| said != "timer").unwrap();
+    let mut started = [next(), next()];
+    started.sort();
+    assert_eq!(started, ["p/1 started", "p/2 started"]);
+    assert!(pool.ask("fail").is_err());
+    assert_eq!((next(), next()), ("fail".into(), FAILED.into()));
+    let again = next();
+    assert!(started.contains(&again), "{again}");
+    pool.ask("last").unwrap();
+    assert_eq!(next(), "last");
+    pool.close();
+    assert_eq!(pool.join(), Exit::Closed);
+    drop(pool);
+    let rest = told.iter().filter(|said| said != "timer");
+    assert!(rest.eq(["stopped: closed"; 2]), "one for each worker");
+}
+
+/// Says when it starts and stops, and sends itself nothing, so its worker is free for the pool.
+struct Quiet(Sender<String>);
+
+impl Lifecycle for Quiet {
+    fn started(&mut self, worker: &Context<Self>) {
+        self.0.send(format!("{} started", worker.name())).unwrap();
+    }
+    fn stopped(&mut self, exit: &Exit) {
+        self.0.send(format!("stopped: {exit}")).unwrap();
+    }
+}
+
+struct Block(Gate, Gate);
+
+impl Handler<Block> for Quiet {
+    type Reply = ();
+    fn handle(&mut self, Block(gate, begun): Block, _: &Context<Self>) {
+        begun.open();
+        gate.wait();
+    }
+}
+
+#[watched]
+fn workers_that_end_with_their_pool_or_before_it_stop_once() {
+    let (tell, told) = mpsc::channel();
+    let pool = Builder::new().name("p").pool(1..=2);
+    let pool = pool.spawn(hooked(move || Quiet(tell.clone()))).unwrap();
+    assert_eq!(told.recv().unwrap(), "p/1 started");
+    let (gate, begun) = (Gate::new(), Gate::new());
+    let blocks = || pool.send(Block(gate.clone(), begun.clone())).unwrap();
+    blocks();
+    begun.wait();
+    blocks();
+    assert_eq!(told.recv().unwrap(), "p/2 started");
+    gate.open();
+    assert_eq!(told.recv().unwrap(), "stopped: closed", "one too many");
+    until(|| pool.workers().count == 1);
+    pool.stop();
+    assert_eq!(pool.join(), Exit::Stopped);
+    drop(pool);
+    assert!(told.iter().eq(["stopped: stopped"]));
+}
+
+#[watched]
+fn a_pools_worker_sets_timers_and_watches_when_it_starts() {
+    struct Worker(Ref<u32>, Sender<String>);
+    impl Lifecycle for Worker {
+        fn started(&mut self, worker: &Context<Self>) {
+            worker.send_after(Duration::ZERO, "timer");
+            worker.watch(&self.0, |_| "down");
+        }
+    }
+    impl Handler<&'static str> for Worker {
+        type Reply = ();
+        fn handle(&mut self, message: &'static str, worker: &Context<Self>) {
+            self.1
+                .send(format!("{}: {message}", worker.name()))
+                .unwrap();
+        }
+    }
+    let watched = actor::spawn(7);
+    let (seen, (tell, told)) = (watched.clone(), mpsc::channel());
+    let pool = Builder::new().name("p").pool(2..=2);
+    let pool = pool
+        .spawn(hooked(move || Worker(seen.clone(), tell.clone())))
+        .unwrap();
+    let both = || {
+        let mut both = [told.recv().unwrap(), told.recv().unwrap()];
+        both.sort();
+        both
+    };
+    assert_eq!(both(), ["p/1: timer", "p/2: timer"]);
+    watched.close();
+    assert_eq!(both(), ["p/1: down", "p/2: down"]);
+    drop(pool);
 }
 
 /// Watches others, and says what it hears of them.

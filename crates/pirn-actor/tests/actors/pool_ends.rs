@@ -6,7 +6,7 @@ use pirn::thread;
 use pirn_actor::error::Refusal;
 use pirn_actor::pool::{Pool, PoolRef};
 use pirn_actor::{
-    self as actor, Actor, AskError, Context, Exit, Function, Handler, Overflow, Restarts,
+    self as actor, Actor, AskError, Builder, Context, Exit, Function, Handler, Overflow, Restarts,
 };
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 #[watched]
 fn a_worker_that_panics_is_made_anew_and_the_pool_goes_on() {
-    for pool in both(&Pool::fixed(2).restarts(Restarts::at_most(5))) {
+    for pool in both(|builder| builder.restarts(Restarts::at_most(5)).pool(2..=2)) {
         let made = Arc::new(AtomicUsize::new(0));
         let makes = Arc::clone(&made);
         let pool = pool
@@ -40,8 +40,9 @@ fn a_worker_that_panics_is_made_anew_and_the_pool_goes_on() {
 #[watched]
 fn a_worker_that_waits_to_be_restarted_takes_nothing() {
     let restarts = Restarts::at_most(5).backoff(LONG..LONG);
-    let pool = Pool::fixed(2)
+    let pool = Builder::new()
         .restarts(restarts)
+        .pool(2..=2)
         .spawn(|| Function::new(|n: u32| 100 / n))
         .unwrap();
     pool.ready().unwrap();
@@ -82,7 +83,7 @@ fn a_recipe_that_fails_is_the_end() {
 
 #[watched]
 fn a_closed_pool_handles_all_that_it_has() {
-    for pool in both(&Pool::fixed(3)) {
+    for pool in both(|builder| builder.pool(3..=3)) {
         let (pool, _) = counted(&pool);
         let gate = keep_busy(&pool, 3);
         let replies: Vec<_> = (0..20).map(|n| pool.ask_later(n).unwrap()).collect();
@@ -112,9 +113,11 @@ fn a_pool_is_closed_when_nobody_can_send_to_it() {
 fn a_stopped_pool_finishes_what_its_workers_are_at() {
     let undelivered = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&undelivered);
-    let pool = Pool::fixed(2).on_undelivered(move |_| {
-        counts.fetch_add(1, Ordering::SeqCst);
-    });
+    let pool = Builder::new()
+        .on_undelivered(move |_| {
+            counts.fetch_add(1, Ordering::SeqCst);
+        })
+        .pool(2..=2);
     let (pool, _) = counted(&pool);
     let gate = Gate::new();
     let first: Vec<_> = (0..2)
@@ -145,7 +148,7 @@ fn a_kill_interrupts_all_workers() {
     });
     killed_while_busy(&reads.unwrap());
     drop(writer);
-    for pool in both(&Pool::fixed(3)) {
+    for pool in both(|builder| builder.pool(3..=3)) {
         let sleeps = || Function::new(|()| thread::sleep_interruptible(LONG).is_err());
         killed_while_busy(&pool.spawn(sleeps).unwrap());
     }
@@ -240,7 +243,7 @@ fn a_full_pool_does_what_its_overflow_says() {
         Overflow::DropOld,
         Overflow::Stop,
     ] {
-        let (pool, _) = counted(&Pool::fixed(2).capacity(3).overflow(overflow));
+        let (pool, _) = counted(&Builder::new().capacity(3).overflow(overflow).pool(2..=2));
         let gate = keep_busy(&pool, 2);
         let first: Vec<_> = (0..3).map(|n| pool.ask_later(n).unwrap()).collect();
         let last = pool.ask_later(3);
@@ -274,7 +277,10 @@ fn senders_wait_for_room_in_order_of_arrival() {
     let (tell, told) = mpsc::channel();
     let gate = Gate::new();
     let blocked = gate.clone();
-    let pool = Pool::fixed(1).capacity(1).name("pool-with-a-line");
+    let pool = Builder::new()
+        .capacity(1)
+        .name("pool-with-a-line")
+        .pool(1..=1);
     let pool = pool
         .spawn(move || {
             let (tell, blocked) = (tell.clone(), blocked.clone());
@@ -310,7 +316,7 @@ fn senders_wait_for_room_in_order_of_arrival() {
 
 #[watched]
 fn a_sender_that_waits_for_room_can_give_up_and_hears_of_the_end() {
-    let (pool, _) = counted(&Pool::fixed(1).capacity(1));
+    let (pool, _) = counted(&Builder::new().capacity(1).pool(1..=1));
     let gate = keep_busy(&pool, 1);
     pool.send(1).unwrap();
     let late = pool.ask_timeout(2, Duration::from_millis(5));

@@ -2,9 +2,10 @@
 
 use crate::common::watched;
 use pirn::thread;
-use pirn_actor::pool::{Pool, PoolRef};
-use pirn_actor::{Actor, AskError, Context, Exit, Handler, Restarts};
+use pirn_actor::pool::PoolRef;
+use pirn_actor::{Actor, AskError, Builder, Context, Exit, Handler, Restarts};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -100,16 +101,17 @@ fn send_all(pool: &PoolRef<Worker>, ledger: &Arc<Ledger>, sender: u32) -> usize 
 }
 
 /// Has senders send while the pool is ended in this way, and checks the books.
-fn run(pool: Pool, end: fn(&(dyn Actor + 'static)), after: u32) {
+fn run(workers: RangeInclusive<usize>, end: fn(&(dyn Actor + 'static)), after: u32) {
     let ledger = Arc::new(Ledger::default());
     let (seen, told) = (Seen::default(), Arc::clone(&ledger));
-    let pool = pool
+    let pool = Builder::new()
         .capacity(16)
         .restarts(Restarts::at_most(1_000_000))
-        .keyed(|task: &Task| task.sender)
         .on_undelivered(move |_| {
             told.undelivered.fetch_add(1, Ordering::SeqCst);
         })
+        .pool(workers)
+        .keyed(|task: &Task| task.sender)
         .spawn(move || Worker(Arc::clone(&seen)))
         .unwrap();
     let senders: Vec<_> = (0..SENDERS)
@@ -139,34 +141,35 @@ fn run(pool: Pool, end: fn(&(dyn Actor + 'static)), after: u32) {
     assert_eq!(count(&ledger.disordered), 0);
 }
 
-fn pools() -> [Pool; 4] {
-    [1..=1, 2..=2, 16..=16, 1..=16].map(Pool::scaling)
+fn sizes() -> [RangeInclusive<usize>; 4] {
+    [1..=1, 2..=2, 16..=16, 1..=16]
 }
 
 #[watched]
 fn every_message_comes_to_one_end_while_workers_panic() {
-    for pool in pools() {
-        run(pool, |_| (), 0);
+    for workers in sizes() {
+        run(workers, |_| (), 0);
     }
 }
 
 #[watched]
 fn every_message_comes_to_one_end_when_the_pool_is_ended() {
     for end in [<dyn Actor>::close, <dyn Actor>::stop, <dyn Actor>::kill] {
-        for pool in pools() {
-            run(pool, end, random() as u32 % 200);
+        for workers in sizes() {
+            run(workers, end, random() as u32 % 200);
         }
     }
 }
 
 #[watched]
 fn what_is_sent_and_not_given_back_is_handled() {
-    for pool in pools() {
+    for workers in sizes() {
         let ledger = Arc::new(Ledger::default());
         let seen = Seen::default();
-        let pool = pool
+        let pool = Builder::new()
             .capacity(4)
             .restarts(Restarts::at_most(1_000_000))
+            .pool(workers)
             .keyed(|task: &Task| task.sender)
             .spawn(move || Worker(Arc::clone(&seen)))
             .unwrap();

@@ -3,7 +3,7 @@
 use crate::common::{Gate, until, watched};
 use crate::pools::{counted, keep_busy};
 use pirn_actor::pool::{Pool, PoolRef};
-use pirn_actor::{self as actor, AskError, Context, Exit, Function, Handler};
+use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Function, Handler};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
@@ -78,8 +78,9 @@ fn a_pool_of_one_that_asks_itself_is_a_deadlock_and_one_of_two_is_not() {
             }
         }
     }
-    let one = Pool::fixed(1)
+    let one = Builder::new()
         .name("one")
+        .pool(1..=1)
         .spawn(|| Nested(Default::default()))
         .unwrap();
     one.ask(Know(one.clone())).unwrap();
@@ -193,7 +194,7 @@ fn a_free_worker_that_is_at_a_message_to_itself_is_passed_over() {
 
 #[watched]
 fn a_snapshot_shows_the_pool_and_its_workers() {
-    let (pool, _) = counted(&Pool::fixed(2).name("shown"));
+    let (pool, _) = counted(&Builder::new().name("shown").pool(2..=2));
     let gate = keep_busy(&pool, 2);
     pool.send(1).unwrap();
     let shown = || {

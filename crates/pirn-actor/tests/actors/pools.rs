@@ -3,13 +3,13 @@
 use crate::common::{Gate, until, watched};
 use pirn::thread;
 use pirn_actor::pool::{Pool, PoolRef};
-use pirn_actor::{self as actor, AskError, Context, Exit, Function, Handler, Restarts};
+use pirn_actor::{self as actor, AskError, Builder, Context, Exit, Function, Handler, Restarts};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 /// The pools for a test that holds for both kinds of threads.
-pub fn both(pool: &Pool) -> [Pool; 2] {
-    [pool.clone(), pool.clone().platform_threads()]
+pub fn both(pool: impl Fn(Builder) -> Pool) -> [Pool; 2] {
+    [Builder::new(), Builder::new().platform_threads()].map(pool)
 }
 
 /// A state that notes how many there are of it.
@@ -59,7 +59,7 @@ pub fn keep_busy(pool: &PoolRef<Counted>, workers: usize) -> Gate {
 
 #[watched]
 fn each_worker_has_a_state_of_its_own_and_they_work_at_the_same_time() {
-    for pool in both(&Pool::fixed(5)) {
+    for pool in both(|builder| builder.pool(5..=5)) {
         let (pool, states) = counted(&pool);
         pool.ready().unwrap();
         assert_eq!(states.load(Ordering::SeqCst), 5);
@@ -80,7 +80,7 @@ fn each_worker_has_a_state_of_its_own_and_they_work_at_the_same_time() {
 #[watched]
 fn a_pool_answers_many_askers() {
     for workers in [1, 2, 16] {
-        for pool in both(&Pool::fixed(workers)) {
+        for pool in both(|builder| builder.pool(workers..=workers)) {
             let (pool, _) = counted(&pool);
             let askers: Vec<_> = (0..20)
                 .map(|_| {
@@ -138,7 +138,7 @@ fn a_worker_whose_state_is_not_ready_takes_nothing() {
 
 #[watched]
 fn a_pool_grows_when_many_wait_and_shrinks_when_few_do() {
-    for pool in both(&Pool::scaling(2..=5).grow_at(3).shrink_at(1)) {
+    for pool in both(|builder| builder.pool(2..=5).grow_at(3).shrink_at(1)) {
         let (pool, states) = counted(&pool);
         pool.ready().unwrap();
         let gate = keep_busy(&pool, 2);
@@ -160,7 +160,7 @@ fn a_pool_grows_when_many_wait_and_shrinks_when_few_do() {
 #[watched]
 fn a_pool_that_has_shrunk_grows_again_and_leaves_nothing_behind() {
     let name = "grows-and-shrinks";
-    let (pool, states) = counted(&Pool::scaling(1..=4).name(name));
+    let (pool, states) = counted(&Builder::new().name(name).pool(1..=4));
     for _ in 0..20 {
         let gate = keep_busy(&pool, 4);
         gate.open();
@@ -221,7 +221,7 @@ fn free_workers_retire_too_when_few_messages_wait() {
 
 #[watched]
 fn senders_that_wait_for_room_make_a_pool_grow() {
-    let (pool, _) = counted(&Pool::scaling(1..=2).grow_at(1000).capacity(1));
+    let (pool, _) = counted(&Builder::new().capacity(1).pool(1..=2).grow_at(1000));
     let gate = keep_busy(&pool, 1);
     pool.send(gate.clone()).unwrap();
     pool.send(gate.clone()).unwrap(); // waits for the second worker, which is made for it
@@ -302,9 +302,10 @@ fn a_heavy_message_that_is_over_lets_several_light_ones_begin() {
 
 #[watched]
 fn permits_come_back_when_a_worker_panics() {
-    let pool = Pool::fixed(2)
-        .weighted(1, |_: &bool| 1)
+    let pool = Builder::new()
         .restarts(Restarts::at_most(100))
+        .pool(2..=2)
+        .weighted(1, |_: &bool| 1)
         .spawn(|| Function::new(|fine: bool| assert!(fine, "not fine")))
         .unwrap();
     for _ in 0..20 {
@@ -315,7 +316,7 @@ fn permits_come_back_when_a_worker_panics() {
 
 #[watched]
 fn messages_of_one_key_are_in_order_and_one_at_a_time() {
-    for pool in both(&Pool::fixed(4).keyed(|(key, _): &(u32, u32)| *key)) {
+    for pool in both(|builder| builder.pool(4..=4).keyed(|(key, _): &(u32, u32)| *key)) {
         let seen = Arc::new([const { Mutex::new(Vec::new()) }; 3]);
         let notes = Arc::clone(&seen);
         let pool = pool
@@ -366,9 +367,10 @@ fn a_slow_key_holds_up_no_other_key() {
 
 #[watched]
 fn a_key_goes_on_after_a_panic() {
-    let pool = Pool::fixed(2)
-        .keyed(|_: &bool| ())
+    let pool = Builder::new()
         .restarts(Restarts::at_most(100))
+        .pool(2..=2)
+        .keyed(|_: &bool| ())
         .spawn(|| Function::new(|fine: bool| assert!(fine, "not fine")))
         .unwrap();
     let replies: Vec<_> = (0..20)

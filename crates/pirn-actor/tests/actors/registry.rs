@@ -2,9 +2,9 @@
 
 use crate::common::{Gate, until, watched};
 use pirn::thread;
-use pirn_actor::error::Refusal;
+use pirn_actor::error::{LookupError, Refusal};
 use pirn_actor::process::Inbox;
-use pirn_actor::registry::{LookupError, Named, Registry, Undelivered};
+use pirn_actor::registry::{Named, Registry, Undelivered};
 use pirn_actor::{self as actor, Address, Builder, Context, Handler, Ref};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -62,9 +62,14 @@ fn a_name_or_a_type_that_is_not_known_is_an_error() {
     let (tell, _told) = mpsc::channel();
     let log = actor::spawn(Log(tell));
     registry.register("log", &log).unwrap();
-    let unknown = LookupError::Unknown("logs".into());
+    let unknown = LookupError::Unknown {
+        name: "logs".into(),
+    };
     assert_eq!(registry.get::<Log>("logs").unwrap_err(), unknown);
-    let wrong = LookupError::WrongType("log".into());
+    let wrong = LookupError::WrongType {
+        name: "log".into(),
+        kind: "Log",
+    };
     assert_eq!(registry.get::<String>("log").unwrap_err(), wrong);
     assert_eq!(registry.address::<u32, usize>("log").unwrap_err(), wrong);
     let error = registry.send("logs", 1_u32).unwrap_err();

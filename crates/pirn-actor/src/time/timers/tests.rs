@@ -120,7 +120,7 @@ fn a_resting_timer_may_be_called_before_it_rests() {
         tell.send(left).unwrap();
         if left == 0 { Next::Over } else { Next::Resting }
     };
-    add(Instant::now(), Box::new(act), None);
+    add(Instant::now(), Box::new(act));
     assert!(told.iter().eq((0..100).rev()));
 }
 

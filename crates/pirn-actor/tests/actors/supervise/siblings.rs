@@ -2,13 +2,14 @@
 
 use super::{Count, Fail, Part, get, part, stop, told};
 use crate::common::watched;
+use pirn_actor::error::LookupError;
 use pirn_actor::process::{Inbox, Process};
-use pirn_actor::supervisor::{NoChild, Supervisor};
+use pirn_actor::supervisor::Supervisor;
 use pirn_actor::{Address, Ref};
 use std::sync::mpsc::channel;
 
-fn unknown<T>(found: Result<T, NoChild>) -> bool {
-    matches!(found, Err(NoChild::Unknown { .. }))
+fn unknown<T>(found: Result<T, LookupError>) -> bool {
+    matches!(found, Err(LookupError::Unknown { .. }))
 }
 
 #[watched]
@@ -102,10 +103,10 @@ fn a_function_is_found_by_the_types_of_its_messages_and_answers() {
             "list is of another type: Vec<u32>",
             "inner is of another type: supervisor",
             "inner/halves is of another type: function",
-            "the supervisor has no child none",
+            "no actor has the name none",
         ]
     );
     assert_eq!(app.children()[0].children[0].kind, "function");
-    let _: Result<Process<()>, NoChild> = app.get_process("none");
+    let _: Result<Process<()>, LookupError> = app.get_process("none");
     stop(&app);
 }

@@ -3,8 +3,9 @@
 use super::{HOUR, Log, Sleep, get, keep_busy, part, stop, three, three_with, told};
 use crate::common::{Gate, until, watched};
 use pirn::thread;
+use pirn_actor::error::LookupError;
 use pirn_actor::process::Inbox;
-use pirn_actor::supervisor::{ChildState, NoChild, StartError, Supervisor};
+use pirn_actor::supervisor::{ChildState, StartError, Supervisor};
 use pirn_actor::{self as actor, AskError, Exit, Ref};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -103,9 +104,9 @@ fn a_child_is_found_by_its_name_and_type() {
     assert_eq!(seven.run(|seven| *seven), Ok(7));
     assert_eq!(&*seven.name(), "seven");
     let unknown = app.get::<u32>("eight").unwrap_err();
-    assert_eq!(unknown.to_string(), "the supervisor has no child eight");
+    assert_eq!(unknown.to_string(), "no actor has the name eight");
     let other = app.get::<i64>("seven").unwrap_err();
-    assert!(matches!(other, NoChild::OtherType { kind: "u32", .. }));
+    assert!(matches!(other, LookupError::WrongType { kind: "u32", .. }));
     assert!(app.get_process::<u32>("seven").is_err());
 }
 
