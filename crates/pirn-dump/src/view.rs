@@ -146,14 +146,15 @@ impl<'a> Shown<'a> {
     /// Returns a stack and its frames.
     pub fn stack(&self, index: Option<u32>) -> Option<(&'a Stack, Vec<&'a Frame>)> {
         let stack = self.dump.stacks.get(index? as usize)?;
-        let all = self.view.runtime_frames;
-        Some((
-            stack,
-            if all {
-                self.names.all(stack)
-            } else {
-                self.names.shown(stack)
-            },
-        ))
+        Some((stack, self.frames(stack)))
+    }
+
+    /// Returns the frames of a stack, innermost first.
+    pub fn frames(&self, stack: &Stack) -> Vec<&'a Frame> {
+        if self.view.runtime_frames {
+            self.names.all(stack)
+        } else {
+            self.names.shown(stack)
+        }
     }
 }
