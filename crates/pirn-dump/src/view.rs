@@ -30,9 +30,6 @@ pub enum Format {
     /// A line per stack, with a number, for flame graphs.
     #[cfg(feature = "formats")]
     Folded,
-    /// Go's text of its goroutine profile, `debug=1`.
-    #[cfg(feature = "formats")]
-    Go,
 }
 
 impl Format {
@@ -50,8 +47,6 @@ impl Format {
         ("pprof", Format::Pprof),
         #[cfg(feature = "formats")]
         ("folded", Format::Folded),
-        #[cfg(feature = "formats")]
-        ("go", Format::Go),
     ];
 
     /// Returns the names of all formats, which [`FromStr`] takes.
@@ -105,8 +100,6 @@ impl Format {
             Format::Pprof => crate::formats::pprof(&shown, out),
             #[cfg(feature = "formats")]
             Format::Folded => crate::formats::folded(&shown, out),
-            #[cfg(feature = "formats")]
-            Format::Go => crate::formats::go(&shown, out),
         }
     }
 }
