@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use pirn_events::{Recording, Timeline, json, perfetto};
+use pirn_events::{Recording, Timeline, perfetto};
 
 use output::Output;
 use pirn_live::attach;
@@ -41,9 +41,6 @@ pub struct EventsArgs {
     /// as they are, which `pirn events FILE` reads later.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Writes a trace in Chrome's JSON format; so does a file with the ending .json.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs `pirn events`.
@@ -62,16 +59,14 @@ impl EventsArgs {
         path.and_then(Path::extension).and_then(OsStr::to_str)
     }
 
-    fn wants_json(&self) -> bool {
-        self.json || self.ending() == Some("json")
-    }
-
     /// Opens the file to write, for what process `pid` does.
     fn open_output(&self, pid: u32) -> Result<Output, String> {
-        let default = || {
-            let ending = if self.wants_json() { "json" } else { "pftrace" };
-            PathBuf::from(format!("pirn-{pid}.{ending}"))
-        };
+        if self.ending() == Some("json") {
+            return Err(
+                "a trace is Perfetto's: name it .pftrace; `traceconv json` converts it".into(),
+            );
+        }
+        let default = || PathBuf::from(format!("pirn-{pid}.pftrace"));
         Output::open(&self.output.clone().unwrap_or_else(default))
     }
 }
@@ -85,7 +80,7 @@ fn read(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     }
     let recording = Recording::read(&mut source)?;
     let output = args.open_output(recording.pid)?;
-    trace(&recording, args, output, out)
+    trace(&recording, output, out)
 }
 
 /// Asks a process for its events.
@@ -104,7 +99,7 @@ fn record(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> 
         return save(source, output, out);
     }
     let recording = Recording::read(&mut source)?;
-    trace(&recording, args, output, out)
+    trace(&recording, output, out)
 }
 
 /// Writes the events as they are.
@@ -119,20 +114,11 @@ fn save(
 }
 
 /// Writes a trace of what was recorded.
-fn trace(
-    recording: &Recording,
-    args: &EventsArgs,
-    output: Output,
-    out: &mut dyn Write,
-) -> Result<(), Box<dyn Error>> {
+fn trace(recording: &Recording, output: Output, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let timeline = Timeline::new(recording);
     let (cannot, path) = (output.cannot(), output.path().to_owned());
     let mut file = BufWriter::new(output);
-    let mut summary = perfetto::Summary::default();
-    match args.wants_json() {
-        true => json::write(&timeline, &mut file).map_err(&cannot)?,
-        false => summary = perfetto::write(&timeline, &mut file).map_err(&cannot)?,
-    }
+    let summary = perfetto::write(&timeline, &mut file).map_err(&cannot)?;
     file.flush().map_err(cannot)?;
     tell(recording, &timeline, &summary, &path, out)?;
     Ok(())

@@ -185,17 +185,9 @@ fn events_are_saved_and_read_later() {
     run(&folder, &["events", "some.events", "--output", "b.pftrace"]);
     let [a, b] = ["a.pftrace", "b.pftrace"].map(|name| fs::read(folder.path(name)).unwrap());
     assert!(a == b, "the same events make another trace");
-    // By the option, and by the ending.
-    run(&folder, &["events", "some.events", "--json"]);
-    run(&folder, &["events", "some.events", "--output", "c.json"]);
-    let default = format!("pirn-{pid}.json");
-    let [a, b] = [&default[..], "c.json"].map(|name| fs::read(folder.path(name)).unwrap());
-    assert!(
-        a == b && trace::is_json(&a),
-        "{}",
-        String::from_utf8_lossy(&a)
-    );
-    assert!(!trace::is_json(&a[..a.len() - 3]), "the check itself");
+    let json = reason(&folder, &["events", "some.events", "--output", "c.json"]);
+    assert_has(&json, &[".pftrace", "traceconv json"]);
+    assert!(!fs::exists(folder.path("c.json")).unwrap());
     // A recording that breaks off says so, and is read as far as it goes.
     let half = fs::read(folder.path("some.events")).unwrap();
     fs::write(folder.path("half.events"), &half[..half.len() / 2]).unwrap();
@@ -283,7 +275,7 @@ fn what_cannot_be_written_is_said_before_anything_is_recorded() {
     let pid = server.pid();
     for (file, cause) in [
         ("folder", "Is a directory"),
-        ("folder/trace.json/", "Is a directory"),
+        ("folder/trace.pftrace/", "Is a directory"),
         ("none/some.events", "No such file or directory"),
     ] {
         let output = pirn(

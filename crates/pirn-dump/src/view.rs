@@ -30,9 +30,6 @@ pub enum Format {
     /// A line per stack, with a number, for flame graphs.
     #[cfg(feature = "formats")]
     Folded,
-    /// Go's text of its goroutine profile, `debug=1`.
-    #[cfg(feature = "formats")]
-    Go,
 }
 
 impl Format {
@@ -50,8 +47,6 @@ impl Format {
         ("pprof", Format::Pprof),
         #[cfg(feature = "formats")]
         ("folded", Format::Folded),
-        #[cfg(feature = "formats")]
-        ("go", Format::Go),
     ];
 
     /// Returns the names of all formats, which [`FromStr`] takes.
@@ -105,8 +100,6 @@ impl Format {
             Format::Pprof => crate::formats::pprof(&shown, out),
             #[cfg(feature = "formats")]
             Format::Folded => crate::formats::folded(&shown, out),
-            #[cfg(feature = "formats")]
-            Format::Go => crate::formats::go(&shown, out),
         }
     }
 }
@@ -146,14 +139,15 @@ impl<'a> Shown<'a> {
     /// Returns a stack and its frames.
     pub fn stack(&self, index: Option<u32>) -> Option<(&'a Stack, Vec<&'a Frame>)> {
         let stack = self.dump.stacks.get(index? as usize)?;
-        let all = self.view.runtime_frames;
-        Some((
-            stack,
-            if all {
-                self.names.all(stack)
-            } else {
-                self.names.shown(stack)
-            },
-        ))
+        Some((stack, self.frames(stack)))
+    }
+
+    /// Returns the frames of a stack, innermost first.
+    pub fn frames(&self, stack: &Stack) -> Vec<&'a Frame> {
+        if self.view.runtime_frames {
+            self.names.all(stack)
+        } else {
+            self.names.shown(stack)
+        }
     }
 }

@@ -3,8 +3,7 @@
 //! * [`Recording::read`] reads one. It expects nothing: a recording may have been cut off, or be no
 //!   recording at all.
 //! * [`Timeline::new`] makes a list of events of it, in order, with times and names.
-//! * [`perfetto::write`] and [`json::write`] make traces of that, for <https://ui.perfetto.dev> and
-//!   for other viewers.
+//! * [`perfetto::write`] makes a trace of that, for <https://ui.perfetto.dev>.
 //!
 //! # Examples
 //! ```
@@ -15,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 mod awaited;
-pub mod json;
 pub mod kinds;
 mod merge;
 pub mod perfetto;

@@ -1,10 +1,12 @@
 //! The findings of the doctor: one line per subject.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 /// The state of one subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As it should be.
     Ok,
@@ -25,7 +27,7 @@ impl Verdict {
 }
 
 /// A finding about one subject, and the change that it needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub verdict: Verdict,
     /// The subject, for example `kernel`.
@@ -81,30 +83,19 @@ pub fn write_text(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the findings as one JSON object.
 pub fn write_json(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{{")?;
-    writeln!(out, "  \"verdict\": {},", quoted(worst(findings).name()))?;
-    writeln!(out, "  \"findings\": [")?;
-    for (i, finding) in findings.iter().enumerate() {
-        let comma = if i + 1 < findings.len() { "," } else { "" };
-        writeln!(
-            out,
-            "    {{\"verdict\": {}, \"subject\": {}, \"found\": {}, \"advice\": {}}}{comma}",
-            quoted(finding.verdict.name()),
-            quoted(finding.subject),
-            quoted(&finding.found),
-            quoted(&finding.advice),
-        )?;
+    #[derive(Serialize)]
+    struct Report<'a> {
+        verdict: Verdict,
+        findings: &'a [Finding],
     }
-    writeln!(out, "  ]\n}}")
+    let verdict = worst(findings);
+    serde_json::to_writer_pretty(&mut *out, &Report { verdict, findings })?;
+    writeln!(out)
 }
 
 fn worst(findings: &[Finding]) -> Verdict {
-    let has = |verdict| findings.iter().any(|f| f.verdict == verdict);
-    match () {
-        () if has(Verdict::Bad) => Verdict::Bad,
-        () if has(Verdict::Warn) => Verdict::Warn,
-        () => Verdict::Ok,
-    }
+    let verdicts = findings.iter().map(|finding| finding.verdict);
+    verdicts.max().unwrap_or(Verdict::Ok)
 }
 
 fn conclusion(findings: &[Finding]) -> &'static str {
@@ -113,20 +104,6 @@ fn conclusion(findings: &[Finding]) -> &'static str {
         Verdict::Warn => "Virtual threads run here, within the limits above.",
         Verdict::Bad => "Virtual threads do not run here.",
     }
-}
-
-/// Returns a string of JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\u{20}'.. => quoted.push(c),
-            // Writing to a string does not fail.
-            _ => drop(write!(quoted, "\\u{:04x}", c as u32)),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]

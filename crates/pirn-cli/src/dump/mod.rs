@@ -23,7 +23,7 @@ pub struct DumpArgs {
     /// The process: its number or its name; or a core file; or a file that --output has written.
     #[arg(value_name = "PID|NAME|FILE")]
     target: String,
-    /// One of text, threads, tree, json, jdk, jdk25, pprof, folded, go.
+    /// One of text, threads, tree, json, jdk, jdk25, pprof, folded.
     #[arg(long, default_value = "text", conflicts_with = "tree")]
     format: Format,
     /// Shows the tree of scopes, with the threads in each.

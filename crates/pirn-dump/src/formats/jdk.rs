@@ -3,13 +3,14 @@
 //! Members, their order, and which are there only if they apply, are the JDK's. What is a container
 //! there is a scope here; the root has all threads that are in no scope.
 
-use super::json::{Json, Value};
-use crate::model::{LockKind, Scope, State, Thread, Wait};
-use crate::scopes::{self, Placed};
+use super::json::{self, All, Done, In, Members, Object};
+use crate::model::{LockKind, Scope, State, Thread, Wait, WaitKind};
+use crate::scopes;
 use crate::text::words::Time;
 use crate::view::Shown;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use serde::Serialize;
+use serde::ser::SerializeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 /// Whose format it is.
@@ -21,61 +22,77 @@ pub(crate) enum Edition {
     Jdk27,
 }
 
-struct Writer<'a> {
-    json: Json<'a>,
+/// A number that is a `long` in Java.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Long {
+    Text(String),
+    Number(u64),
+}
+
+struct Dump<'a> {
     edition: Edition,
     shown: &'a Shown<'a>,
     time: String,
-    /// The frames of stacks that have been written once: a million threads have some hundred.
-    stacks: HashMap<u32, Vec<u8>>,
+    /// The names in each stack: a million threads have some hundred.
+    stacks: Vec<Vec<String>>,
+    containers: Vec<Container<'a>>,
+}
+
+struct Container<'a> {
+    name: &'a str,
+    parent: Option<&'a str>,
+    owner: Option<u64>,
+    members: u64,
+    threads: &'a [&'a Thread],
+}
+
+#[derive(Serialize)]
+struct Blocker<'a> {
+    object: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<Long>,
 }
 
 /// Writes a dump.
 pub(crate) fn write(shown: &Shown<'_>, edition: Edition, out: &mut dyn Write) -> io::Result<()> {
-    let dump = shown.dump;
-    let time = Time(dump.process.end).to_string();
-    let mut writer = Writer {
-        json: Json::new(out),
-        edition,
-        shown,
-        time,
-        stacks: HashMap::new(),
-    };
-    let scopes = scopes::in_order(dump);
-    let threads = scopes::members(dump);
-    let of = |id: Option<u64>| threads.get(&id).map_or(&[][..], Vec::as_slice);
-    writer.json.object("")?;
-    writer.json.object("threadDump")?;
-    if edition == Edition::Jdk27 {
-        writer.json.number("formatVersion", 2_u64)?;
-    }
-    writer.long("processId", u64::from(dump.process.pid))?;
-    writer.json.string("time", &writer.time)?;
-    writer
-        .json
-        .string("runtimeVersion", &dump.process.version)?;
-    writer.json.array("threadContainers")?;
-    writer.container("<root>", None, None, of(None), 0)?;
+    let scopes = scopes::in_order(shown.dump);
     let names: HashMap<u64, String> = scopes
         .iter()
         .map(|it| (it.scope.id, name_of(it.scope)))
         .collect();
-    for Placed { scope, parent, .. } in &scopes {
-        let parent = parent
-            .and_then(|id| names.get(&id))
-            .map_or("<root>", String::as_str);
-        let name = &names[&scope.id];
-        writer.container(
-            name,
-            Some(parent),
-            scope.owner,
-            of(Some(scope.id)),
-            scope.members,
-        )?;
-    }
-    writer.json.close()?;
-    writer.json.close()?;
-    writer.json.close()
+    let threads = scopes::members(shown.dump);
+    let of = |id: Option<u64>| threads.get(&id).map_or(&[][..], Vec::as_slice);
+    let root = Container {
+        name: "<root>",
+        parent: None,
+        owner: None,
+        members: 0,
+        threads: of(None),
+    };
+    let others = scopes.iter().map(|it| {
+        let parent = it.parent.and_then(|id| names.get(&id));
+        Container {
+            name: &names[&it.scope.id],
+            parent: Some(parent.map_or(root.name, String::as_str)),
+            owner: it.scope.owner,
+            members: it.scope.members,
+            threads: of(Some(it.scope.id)),
+        }
+    });
+    let others: Vec<_> = others.collect();
+    let stacks = shown.dump.stacks.iter().map(|stack| {
+        let frames = shown.frames(stack);
+        frames.iter().map(ToString::to_string).collect()
+    });
+    let dump = Dump {
+        edition,
+        shown,
+        time: Time(shown.dump.process.end).to_string(),
+        stacks: stacks.collect(),
+        containers: [root].into_iter().chain(others).collect(),
+    };
+    json::write(&BTreeMap::from([("threadDump", In(&dump, &dump))]), out)
 }
 
 /// Returns a container's name, which no other has: the id is in it.
@@ -86,134 +103,78 @@ fn name_of(scope: &Scope) -> String {
     }
 }
 
-impl Writer<'_> {
-    /// Writes a number that is a `long` in Java.
-    fn long(&mut self, name: &str, value: u64) -> io::Result<()> {
+impl Dump<'_> {
+    fn long(&self, value: u64) -> Long {
         match self.edition {
-            Edition::Jdk25 => self.json.string(name, value.to_string()),
-            Edition::Jdk27 => self.json.number(name, value),
+            Edition::Jdk25 => Long::Text(value.to_string()),
+            Edition::Jdk27 => Long::Number(value),
         }
     }
+}
 
-    fn container(
-        &mut self,
-        name: &str,
-        parent: Option<&str>,
-        owner: Option<u64>,
-        threads: &[&Thread],
-        members: u64,
-    ) -> io::Result<()> {
-        self.json.object("")?;
-        self.json.string("container", name)?;
-        self.json
-            .value("parent", parent.map_or(Value::Null, Value::Text))?;
-        match owner {
-            Some(owner) => self.long("owner", owner)?,
-            None => self.json.value("owner", Value::Null)?,
-        }
-        self.json.array("threads")?;
-        threads.iter().try_for_each(|thread| self.thread(thread))?;
-        self.json.close()?;
-        self.long("threadCount", members.max(threads.len() as u64))?;
-        self.json.close()
-    }
-
-    fn thread(&mut self, thread: &Thread) -> io::Result<()> {
-        self.json.object("")?;
-        self.long("tid", thread.id)?;
-        self.json.string("time", &self.time)?;
-        if thread.is_virtual {
-            self.json.value("virtual", Value::Bool(true))?;
-        }
-        self.json.value(
-            "name",
-            Value::Bytes(thread.name.as_deref().unwrap_or_default()),
+impl Object<Dump<'_>> for Dump<'_> {
+    fn members<M: SerializeMap>(&self, dump: &Dump<'_>, out: &mut Members<M>) -> Done<M> {
+        let process = &dump.shown.dump.process;
+        out.maybe(
+            "formatVersion",
+            (dump.edition == Edition::Jdk27).then_some(2),
         )?;
-        self.json.string("state", state(thread))?;
-        self.wait(thread)?;
-        self.json.array("stack")?;
-        if let Some(index) = thread.stack {
-            self.frames(index)?;
-        }
-        self.json.close()?;
-        let tid = thread.carrier.and_then(|number| {
-            self.shown
-                .dump
-                .carriers
-                .iter()
-                .find(|it| it.number == number)
-        });
-        if let Some(carrier) = tid {
-            self.long("carrier", u64::from(carrier.tid))?;
-        }
-        self.json.close()
+        out.put("processId", dump.long(process.pid.into()))?;
+        out.put("time", &dump.time)?;
+        out.put("runtimeVersion", &process.version)?;
+        out.put("threadContainers", All(dump, dump.containers.iter()))
     }
+}
 
-    fn frames(&mut self, stack: u32) -> io::Result<()> {
-        let text = match self.stacks.entry(stack) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let frames = self
-                    .shown
-                    .stack(Some(stack))
-                    .map_or_else(Vec::new, |(_, frames)| frames);
-                entry.insert(Json::inside(self.json.levels(), |json| {
-                    frames
-                        .iter()
-                        .try_for_each(|frame| json.string("", frame.to_string()))
-                })?)
-            }
-        };
-        self.json.all(text)
+impl Object<Dump<'_>> for Container<'_> {
+    fn members<M: SerializeMap>(&self, dump: &Dump<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("container", self.name)?;
+        out.put("parent", self.parent)?;
+        out.put("owner", self.owner.map(|id| dump.long(id)))?;
+        out.put("threads", All(dump, self.threads.iter().copied()))?;
+        let count = self.members.max(self.threads.len() as u64);
+        out.put("threadCount", dump.long(count))
     }
+}
 
-    fn wait(&mut self, thread: &Thread) -> io::Result<()> {
-        let Some(object) = object(&thread.wait) else {
-            return Ok(());
-        };
-        let member = match &thread.wait {
-            Wait::Lock {
-                what: LockKind::Mutex,
-                ..
-            } => "blockedOn",
-            Wait::Lock {
-                what: LockKind::Condvar,
-                ..
-            } => "waitingOn",
-            _ => "parkBlocker",
-        };
-        let owner = thread
-            .wait
-            .owner()
-            .filter(|_| self.edition == Edition::Jdk27);
-        if member == "parkBlocker" || owner.is_some() {
-            self.json.object("parkBlocker")?;
-            self.json.string("object", &object)?;
-            if let Some(owner) = owner {
-                self.long("owner", owner)?;
+impl Object<Dump<'_>> for Thread {
+    fn members<M: SerializeMap>(&self, dump: &Dump<'_>, out: &mut Members<M>) -> Done<M> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut carriers = dump.shown.dump.carriers.iter();
+        let carrier = carriers.find(|it| Some(it.number) == self.carrier);
+        let stack = self.stack.and_then(|it| dump.stacks.get(it as usize));
+        out.put("tid", dump.long(self.id))?;
+        out.put("time", &dump.time)?;
+        out.maybe("virtual", self.is_virtual.then_some(true))?;
+        out.put("name", String::from_utf8_lossy(name))?;
+        out.put("state", state(self))?;
+        if let Some(object) = object(&self.wait) {
+            let lock = match self.wait.kind() {
+                WaitKind::Lock(LockKind::Mutex) => Some("blockedOn"),
+                WaitKind::Lock(LockKind::Condvar) => Some("waitingOn"),
+                _ => None,
+            };
+            let known = dump.edition == Edition::Jdk27;
+            let owner = self.wait.owner().filter(|_| known).map(Long::Number);
+            let object = object.as_str();
+            if lock.is_none() || owner.is_some() {
+                out.put("parkBlocker", Blocker { object, owner })?;
             }
-            self.json.close()?;
+            if let Some(member) = lock {
+                out.put(member, object)?;
+            }
         }
-        if member != "parkBlocker" {
-            self.json.string(member, &object)
-        } else {
-            Ok(())
-        }
+        out.put("stack", stack.map_or(&[][..], Vec::as_slice))?;
+        out.maybe("carrier", carrier.map(|it| dump.long(it.tid.into())))
     }
 }
 
 /// Returns the state's name in Java.
 fn state(thread: &Thread) -> &'static str {
-    match (thread.state, &thread.wait) {
+    match (thread.state, thread.wait.kind()) {
         (State::New, _) => "NEW",
         (State::Runnable | State::Running, _) => "RUNNABLE",
-        (
-            State::Waiting,
-            Wait::Lock {
-                what: LockKind::Mutex,
-                ..
-            },
-        ) => "BLOCKED",
+        (State::Waiting, WaitKind::Lock(LockKind::Mutex)) => "BLOCKED",
         (State::Waiting, _) if thread.until.is_some() => "TIMED_WAITING",
         (State::Waiting, _) => "WAITING",
         (State::Ended, _) => "TERMINATED",

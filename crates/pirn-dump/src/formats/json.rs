@@ -1,171 +1,138 @@
-//! Writing JSON while it is made, laid out as the JDK's dumps are.
+//! JSON by serde, laid out as the JDK's dumps are, and without text that does something to a
+//! terminal or a page.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
-/// A value that has no others in it.
-#[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
-    Null,
-    Bool(bool),
-    Number(u64),
-    Signed(i64),
-    Text(&'a str),
-    /// Text that need not be UTF-8. What is not is replaced.
-    Bytes(&'a [u8]),
+/// Writes a value while it is made.
+pub(super) fn write(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let layout = Layout { levels: 0 };
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, layout))?;
+    Ok(())
 }
 
-/// Writes objects, arrays and values, each on a line of its own, two blanks per level.
-pub(super) struct Json<'a> {
-    out: &'a mut dyn Write,
-    /// The closing brackets of what is open, and whether there is something in it.
-    open: Vec<(u8, bool)>,
+/// What a format writes as an object. The context is what it must know of the rest of the dump.
+pub(super) trait Object<C> {
+    fn members<M: SerializeMap>(&self, context: &C, out: &mut Members<M>) -> Done<M>;
 }
 
-impl<'a> Json<'a> {
-    pub fn new(out: &'a mut dyn Write) -> Json<'a> {
-        Json {
-            out,
-            open: Vec::new(),
-        }
-    }
+pub(super) type Done<M> = Result<(), <M as SerializeMap>::Error>;
 
-    /// Returns what is written in an array that has nothing in it yet, `levels` deep.
-    pub fn inside(
-        levels: usize,
-        write: impl FnOnce(&mut Json<'_>) -> io::Result<()>,
-    ) -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        write(&mut Json {
-            out: &mut text,
-            open: vec![(b']', false); levels],
-        })?;
-        Ok(text)
-    }
+/// The members of an object.
+pub(super) struct Members<M>(M);
 
-    /// Returns how deep it is.
-    pub fn levels(&self) -> usize {
-        self.open.len()
-    }
-
-    /// Writes all of an array that has nothing in it yet, as [`inside`](Json::inside) made it.
-    pub fn all(&mut self, text: &[u8]) -> io::Result<()> {
-        if let Some((_, inhabited)) = self.open.last_mut() {
-            *inhabited = !text.is_empty();
-        }
-        self.out.write_all(text)
-    }
-
-    fn begin(&mut self, name: &str) -> io::Result<()> {
-        if let Some((_, inhabited)) = self.open.last_mut()
-            && std::mem::replace(inhabited, true)
-        {
-            self.out.write_all(b",\n")?;
-        }
-        self.indent()?;
-        if !name.is_empty() {
-            self.out.write_all(b"\"")?;
-            self.out.write_all(name.as_bytes())?;
-            self.out.write_all(b"\": ")?;
-        }
-        Ok(())
-    }
-
-    fn indent(&mut self) -> io::Result<()> {
-        const BLANKS: &[u8] = &[b' '; 32];
-        // No format has more than 16 levels.
-        self.out
-            .write_all(&BLANKS[..(2 * self.open.len()).min(BLANKS.len())])
-    }
-
-    /// Opens an object. In an array, and at the top, the name is empty.
-    pub fn object(&mut self, name: &str) -> io::Result<()> {
-        self.begin(name)?;
-        self.open.push((b'}', false));
-        self.out.write_all(b"{\n")
-    }
-
-    /// Opens an array.
-    pub fn array(&mut self, name: &str) -> io::Result<()> {
-        self.begin(name)?;
-        self.open.push((b']', false));
-        self.out.write_all(b"[\n")
-    }
-
-    /// Closes what was opened last.
-    pub fn close(&mut self) -> io::Result<()> {
-        let Some((bracket, inhabited)) = self.open.pop() else {
-            return Ok(());
-        };
-        if inhabited {
-            self.out.write_all(b"\n")?;
-        }
-        self.indent()?;
-        self.out.write_all(&[bracket])
-    }
-
-    /// Writes a member, or an array's item, whose name is empty.
-    pub fn value(&mut self, name: &str, value: Value<'_>) -> io::Result<()> {
-        self.begin(name)?;
-        match value {
-            Value::Null => self.out.write_all(b"null"),
-            Value::Bool(value) => write!(self.out, "{value}"),
-            Value::Number(value) => write!(self.out, "{value}"),
-            Value::Signed(value) => write!(self.out, "{value}"),
-            Value::Text(text) => self.text(text.as_bytes()),
-            Value::Bytes(bytes) => self.text(bytes),
-        }
-    }
-
-    pub fn number(&mut self, name: &str, value: impl Into<u64>) -> io::Result<()> {
-        self.value(name, Value::Number(value.into()))
+impl<M: SerializeMap> Members<M> {
+    pub fn put(&mut self, name: &str, value: impl Serialize) -> Done<M> {
+        self.0.serialize_entry(name, &value)
     }
 
     /// Writes a member if it has a value.
-    pub fn maybe(&mut self, name: &str, value: Option<impl Into<u64>>) -> io::Result<()> {
-        value.map_or(Ok(()), |value| self.number(name, value))
-    }
-
-    pub fn string(&mut self, name: &str, value: impl AsRef<str>) -> io::Result<()> {
-        self.value(name, Value::Text(value.as_ref()))
-    }
-
-    fn text(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.out.write_all(b"\"")?;
-        for chunk in bytes.utf8_chunks() {
-            escaped(self.out, chunk.valid())?;
-            if !chunk.invalid().is_empty() {
-                self.out.write_all("\u{fffd}".as_bytes())?;
-            }
-        }
-        self.out.write_all(b"\"")
+    pub fn maybe(&mut self, name: &str, value: Option<impl Serialize>) -> Done<M> {
+        value.map_or(Ok(()), |value| self.put(name, value))
     }
 }
 
-/// Writes text without what would end it, or would do something to a terminal or a page.
-fn escaped(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let mut plain = 0;
-    for (at, c) in text.char_indices() {
-        let escape = match c {
-            '"' => "\\\"",
-            '\\' => "\\\\",
-            // So that the text cannot end a script in a page. The JDK does it, too.
-            '/' => "\\/",
-            '\u{8}' => "\\b",
-            '\u{c}' => "\\f",
-            '\n' => "\\n",
-            '\r' => "\\r",
-            '\t' => "\\t",
-            // The second controls, and the line ends of JavaScript.
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => "",
-            _ => continue,
-        };
-        out.write_all(&text.as_bytes()[plain..at])?;
-        plain = at + c.len_utf8();
-        if escape.is_empty() {
-            write!(out, "\\u{:04x}", c as u32)?;
-        } else {
-            out.write_all(escape.as_bytes())?;
-        }
+/// An object in its context.
+pub(super) struct In<'a, C, T>(pub &'a C, pub &'a T);
+
+impl<C, T: Object<C>> Serialize for In<'_, C, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = Members(serializer.serialize_map(None)?);
+        self.1.members(self.0, &mut members)?;
+        members.0.end()
     }
-    out.write_all(&text.as_bytes()[plain..])
+}
+
+/// An array of objects.
+pub(super) struct All<'a, C, I>(pub &'a C, pub I);
+
+impl<'a, C, T: Object<C> + 'a, I: Iterator<Item = &'a T> + Clone> Serialize for All<'_, C, I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.clone().map(|it| In(self.0, it)))
+    }
+}
+
+/// Each member, item and closing bracket is on a line of its own, with two blanks per level.
+struct Layout {
+    levels: usize,
+}
+
+impl Layout {
+    fn open<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.levels += 1;
+        out.write_all(bracket)
+    }
+
+    fn close<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.levels -= 1;
+        self.line(out, true)?;
+        out.write_all(bracket)
+    }
+
+    fn line<W: ?Sized + Write>(&self, out: &mut W, first: bool) -> io::Result<()> {
+        const BLANKS: &[u8] = &[b' '; 32];
+        out.write_all(if first { b"\n" } else { b",\n" })?;
+        // No format has more than 16 levels.
+        out.write_all(&BLANKS[..(2 * self.levels).min(BLANKS.len())])
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.line(out, first)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.open(out, b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.close(out, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.line(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    /// Escapes what serde does not.
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        // Most text has none of it, which this loop, without a branch, finds out quickly.
+        if (text.bytes()).fold(true, |plain, byte| plain & (byte != b'/') & (byte < 0x7f)) {
+            return out.write_all(text.as_bytes());
+        }
+        for part in text.split_inclusive(is_unsafe) {
+            let last = part.chars().next_back().filter(|c| is_unsafe(*c));
+            let plain = part.len() - last.map_or(0, char::len_utf8);
+            out.write_all(&part.as_bytes()[..plain])?;
+            match last {
+                // So that the text cannot end a script in a page. The JDK does it, too.
+                Some('/') => out.write_all(b"\\/")?,
+                Some(c) => write!(out, "\\u{:04x}", u32::from(c))?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is a slash, one of the second controls, or a line end of JavaScript.
+fn is_unsafe(c: char) -> bool {
+    matches!(c, '/' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
 }

@@ -3,7 +3,6 @@
 mod folded;
 #[cfg(test)]
 mod foreign;
-mod go;
 mod jdk;
 mod json;
 mod own;
@@ -13,7 +12,6 @@ mod protobuf;
 mod tests;
 
 pub(crate) use folded::write as folded;
-pub(crate) use go::write as go;
 pub(crate) use jdk::{Edition, write as jdk};
 pub(crate) use own::write as json;
 pub(crate) use pprof::write as pprof;

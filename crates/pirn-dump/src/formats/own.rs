@@ -3,11 +3,12 @@
 //! Times are text, as 64 bits of nanoseconds are more than JavaScript's numbers hold. Addresses are
 //! text in hexadecimal. Members that do not apply are not there.
 
-use super::json::{Json, Value};
-use crate::model::{Group, Scope, State, Thread, Wait};
+use super::json::{self, All, Done, In, Members, Object};
+use crate::model::*;
 use crate::names::Frame;
 use crate::text::words::Time;
 use crate::view::Shown;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::{self, Write};
 
 /// The version of the format: it changes if members change their meaning or go.
@@ -15,291 +16,218 @@ const VERSION: u64 = 1;
 
 /// Writes a dump.
 pub(crate) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let json = &mut Json::new(out);
-    json.object("")?;
-    json.string("format", "pirn-dump")?;
-    json.number("version", VERSION)?;
-    process(shown, json)?;
-    totals(shown, json)?;
-    carriers(shown, json)?;
-    modules(shown, json)?;
-    json.array("places")?;
-    for place in &shown.dump.places {
-        json.object("")?;
-        json.string("file", &place.file)?;
-        json.number("line", place.line)?;
-        json.number("column", place.column)?;
-        json.close()?;
-    }
-    json.close()?;
-    stacks(shown, json)?;
-    json.array("scopes")?;
-    shown
-        .dump
-        .scopes
-        .iter()
-        .try_for_each(|it| scope(it, json))?;
-    json.close()?;
-    json.array("groups")?;
-    shown
-        .dump
-        .groups
-        .iter()
-        .try_for_each(|it| group(it, json))?;
-    json.close()?;
-    json.array("threads")?;
-    shown
-        .dump
-        .threads
-        .iter()
-        .try_for_each(|it| thread(shown, it, json))?;
-    json.close()?;
-    findings(shown, json)?;
-    json.close()?;
+    json::write(&In(shown, shown.dump), out)?;
     out.write_all(b"\n")
 }
 
-fn time(json: &mut Json<'_>, name: &str, nanos: Option<u64>) -> io::Result<()> {
-    nanos.map_or(Ok(()), |nanos| json.string(name, Time(nanos).to_string()))
+fn time(nanos: u64) -> String {
+    Time(nanos).to_string()
 }
 
-fn address(json: &mut Json<'_>, name: &str, address: u64) -> io::Result<()> {
-    json.string(name, format!("{address:#x}"))
-}
-
-/// Writes text that need not be UTF-8, and the bytes in hexadecimal if it is not.
-fn bytes(json: &mut Json<'_>, name: &str, bytes: &[u8]) -> io::Result<()> {
-    json.value(name, Value::Bytes(bytes))?;
-    match std::str::from_utf8(bytes) {
-        Ok(_) => Ok(()),
-        Err(_) => json.string(&format!("{name}Bytes"), hex(bytes)),
-    }
+fn address(address: u64) -> String {
+    format!("{address:#x}")
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn process(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    let process = &shown.dump.process;
-    json.object("process")?;
-    json.number("pid", process.pid)?;
-    json.number("startedTicks", process.started)?;
-    json.string("program", &process.program)?;
-    json.string("runtime", &process.version)?;
-    time(json, "begin", Some(process.begin))?;
-    time(json, "end", Some(process.end))?;
-    json.number("parallelism", process.parallelism)?;
-    json.close()
+/// Returns the bytes in hexadecimal if they are not UTF-8.
+fn raw(bytes: &[u8]) -> Option<String> {
+    str::from_utf8(bytes).is_err().then(|| hex(bytes))
 }
 
-fn totals(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    let totals = &shown.dump.totals;
-    json.object("totals")?;
-    json.number("started", totals.started)?;
-    json.number("ended", totals.ended)?;
-    json.number("listed", totals.listed)?;
-    json.object("states")?;
-    for (state, count) in State::ALL.into_iter().zip(totals.by_state) {
-        json.number(state.word(), count)?;
+impl Object<Shown<'_>> for Dump {
+    fn members<M: SerializeMap>(&self, shown: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("format", "pirn-dump")?;
+        out.put("version", VERSION)?;
+        out.put("process", In(shown, &self.process))?;
+        out.put("totals", In(shown, &self.totals))?;
+        out.put("carriers", All(shown, self.carriers.iter()))?;
+        out.put("modules", All(shown, self.modules.iter()))?;
+        out.put("places", All(shown, self.places.iter()))?;
+        out.put("stacks", All(shown, self.stacks.iter()))?;
+        out.put("scopes", All(shown, self.scopes.iter()))?;
+        out.put("groups", All(shown, self.groups.iter()))?;
+        out.put("threads", All(shown, self.threads.iter()))?;
+        out.put("findings", All(shown, self.findings.iter()))?;
+        out.put("memory", All(shown, self.memory.iter()))
     }
-    json.close()?;
-    json.number("notRunYet", totals.unlisted_new)?;
-    json.number("unclaimed", totals.unclaimed)?;
-    json.number("leftOut", totals.cut)?;
-    json.close()
 }
 
-fn carriers(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    json.array("carriers")?;
-    for carrier in &shown.dump.carriers {
-        json.object("")?;
-        json.number("number", carrier.number)?;
-        json.number("tid", carrier.tid)?;
-        json.string("state", carrier.state.word())?;
-        json.maybe("thread", carrier.thread)?;
-        json.value("spare", Value::Bool(carrier.spare))?;
-        json.close()?;
+impl Object<Shown<'_>> for Process {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("pid", self.pid)?;
+        out.put("startedTicks", self.started)?;
+        out.put("program", &self.program)?;
+        out.put("runtime", &self.version)?;
+        out.put("begin", time(self.begin))?;
+        out.put("end", time(self.end))?;
+        out.put("parallelism", self.parallelism)
     }
-    json.close()
 }
 
-fn modules(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    json.array("modules")?;
-    for module in &shown.dump.modules {
-        json.object("")?;
-        bytes(json, "path", &module.path)?;
-        json.string("buildId", hex(&module.build_id))?;
-        address(json, "bias", module.bias)?;
-        address(json, "start", module.start)?;
-        address(json, "end", module.end)?;
-        json.close()?;
+impl Object<Shown<'_>> for Totals {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("started", self.started)?;
+        out.put("ended", self.ended)?;
+        out.put("listed", self.listed)?;
+        out.put("states", States(self.by_state))?;
+        out.put("notRunYet", self.unlisted_new)?;
+        out.put("unclaimed", self.unclaimed)?;
+        out.put("leftOut", self.cut)
     }
-    json.close()
 }
 
-fn stacks(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    json.array("stacks")?;
-    for index in 0..shown.dump.stacks.len() {
-        let Some((stack, frames)) = shown.stack(u32::try_from(index).ok()) else {
-            continue;
-        };
-        json.object("")?;
-        json.string("end", stack.end.word())?;
-        json.array("frames")?;
-        frames.iter().try_for_each(|it| frame(it, json))?;
-        json.close()?;
-        json.close()?;
+struct States([u64; 5]);
+
+impl Serialize for States {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(State::ALL.map(State::word).into_iter().zip(self.0))
     }
-    json.close()
 }
 
-fn frame(frame: &Frame, json: &mut Json<'_>) -> io::Result<()> {
-    json.object("")?;
-    address(json, "address", frame.address)?;
-    frame
-        .function
-        .iter()
-        .try_for_each(|function| json.string("function", function))?;
-    json.maybe("offset", frame.offset)?;
-    frame
-        .file
-        .iter()
-        .try_for_each(|file| json.string("file", file))?;
-    json.maybe("line", frame.line)?;
-    json.maybe("column", frame.column)?;
-    if frame.inlined {
-        json.value("inlined", Value::Bool(true))?;
+impl Object<Shown<'_>> for Carrier {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("number", self.number)?;
+        out.put("tid", self.tid)?;
+        out.put("state", self.state.word())?;
+        out.maybe("thread", self.thread)?;
+        out.put("spare", self.spare)
     }
-    if let Some(module) = &frame.module {
-        json.string("module", module)?;
-        address(json, "moduleOffset", frame.module_offset)?;
+}
+
+impl Object<Shown<'_>> for Module {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("path", String::from_utf8_lossy(&self.path))?;
+        out.maybe("pathBytes", raw(&self.path))?;
+        out.put("buildId", hex(&self.build_id))?;
+        out.put("bias", address(self.bias))?;
+        out.put("start", address(self.start))?;
+        out.put("end", address(self.end))
     }
-    json.close()
 }
 
-fn scope(scope: &Scope, json: &mut Json<'_>) -> io::Result<()> {
-    json.object("")?;
-    json.number("id", scope.id)?;
-    scope
-        .name
-        .iter()
-        .try_for_each(|name| json.string("name", name))?;
-    json.maybe("parent", scope.parent)?;
-    json.maybe("owner", scope.owner)?;
-    json.value("cancelled", Value::Bool(scope.cancelled))?;
-    json.number("subtasks", scope.members)?;
-    json.close()
-}
-
-fn group(group: &Group, json: &mut Json<'_>) -> io::Result<()> {
-    json.object("")?;
-    json.number("count", group.count)?;
-    json.string("state", group.state.word())?;
-    json.string("wait", group.wait.word())?;
-    json.value("timed", Value::Bool(group.timed))?;
-    json.maybe("stack", group.stack)?;
-    json.maybe("place", group.place)?;
-    group
-        .object
-        .map_or(Ok(()), |object| address(json, "object", object))?;
-    time(json, "oldest", group.oldest)?;
-    json.array("examples")?;
-    group
-        .examples
-        .iter()
-        .try_for_each(|index| json.number("", *index))?;
-    json.close()?;
-    json.close()
-}
-
-fn thread(shown: &Shown<'_>, thread: &Thread, json: &mut Json<'_>) -> io::Result<()> {
-    json.object("")?;
-    json.number("id", thread.id)?;
-    thread
-        .name
-        .iter()
-        .try_for_each(|name| bytes(json, "name", name))?;
-    json.string("state", thread.state.word())?;
-    wait(shown, &thread.wait, json)?;
-    time(json, "until", thread.until)?;
-    json.maybe("stack", thread.stack)?;
-    json.maybe("place", thread.place)?;
-    json.maybe("scope", thread.scope)?;
-    json.maybe("carrier", thread.carrier)?;
-    json.number("mounts", thread.mounts)?;
-    time(json, "unmovedSince", thread.unmoved_since)?;
-    json.value("interrupted", Value::Bool(thread.interrupted))?;
-    json.value("virtual", Value::Bool(thread.is_virtual))?;
-    json.maybe("stackBytes", thread.stack_bytes)?;
-    if !thread.works_for.is_empty() {
-        json.array("worksFor")?;
-        let mut names = thread.works_for.iter();
-        names.try_for_each(|name| json.string("", name))?;
-        json.close()?;
+impl Object<Shown<'_>> for Place {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("file", &self.file)?;
+        out.put("line", self.line)?;
+        out.put("column", self.column)
     }
-    json.close()
 }
 
-fn wait(shown: &Shown<'_>, wait: &Wait, json: &mut Json<'_>) -> io::Result<()> {
-    if *wait == Wait::None {
-        return Ok(());
+impl Object<Shown<'_>> for Stack {
+    fn members<M: SerializeMap>(&self, shown: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("end", self.end.word())?;
+        out.put("frames", All(shown, shown.frames(self).into_iter()))
     }
-    json.object("wait")?;
-    json.string("kind", wait.kind().word())?;
-    match wait {
-        Wait::Lock {
-            address: at,
-            owner,
-            waiters,
-            what: _,
-        } => {
-            address(json, "address", *at)?;
-            shown
-                .names
-                .variable(*at)
-                .map_or(Ok(()), |name| json.string("variable", name))?;
-            json.maybe("owner", *owner)?;
-            json.maybe("waiters", *waiters)?;
-        }
-        Wait::Descriptor { fd, ends, write: _ } => {
-            json.value("fd", Value::Signed(i64::from(*fd)))?;
-            if let Some(ends) = ends {
-                json.string("local", &ends.local)?;
-                json.string("peer", &ends.peer)?;
+}
+
+impl Object<Shown<'_>> for Frame {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("address", address(self.address))?;
+        out.maybe("function", self.function.as_ref())?;
+        out.maybe("offset", self.offset)?;
+        out.maybe("file", self.file.as_ref())?;
+        out.maybe("line", self.line)?;
+        out.maybe("column", self.column)?;
+        out.maybe("inlined", self.inlined.then_some(true))?;
+        out.maybe("module", self.module.as_ref())?;
+        let module = self.module.as_ref();
+        out.maybe("moduleOffset", module.map(|_| address(self.module_offset)))
+    }
+}
+
+impl Object<Shown<'_>> for Scope {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("id", self.id)?;
+        out.maybe("name", self.name.as_ref())?;
+        out.maybe("parent", self.parent)?;
+        out.maybe("owner", self.owner)?;
+        out.put("cancelled", self.cancelled)?;
+        out.put("subtasks", self.members)
+    }
+}
+
+impl Object<Shown<'_>> for Group {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("count", self.count)?;
+        out.put("state", self.state.word())?;
+        out.put("wait", self.wait.word())?;
+        out.put("timed", self.timed)?;
+        out.maybe("stack", self.stack)?;
+        out.maybe("place", self.place)?;
+        out.maybe("object", self.object.map(address))?;
+        out.maybe("oldest", self.oldest.map(time))?;
+        out.put("examples", &self.examples)
+    }
+}
+
+impl Object<Shown<'_>> for Thread {
+    fn members<M: SerializeMap>(&self, shown: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        let name = self.name.as_deref();
+        out.put("id", self.id)?;
+        out.maybe("name", name.map(String::from_utf8_lossy))?;
+        out.maybe("nameBytes", name.and_then(raw))?;
+        out.put("state", self.state.word())?;
+        let waits = self.wait != Wait::None;
+        out.maybe("wait", waits.then_some(In(shown, &self.wait)))?;
+        out.maybe("until", self.until.map(time))?;
+        out.maybe("stack", self.stack)?;
+        out.maybe("place", self.place)?;
+        out.maybe("scope", self.scope)?;
+        out.maybe("carrier", self.carrier)?;
+        out.put("mounts", self.mounts)?;
+        out.maybe("unmovedSince", self.unmoved_since.map(time))?;
+        out.put("interrupted", self.interrupted)?;
+        out.put("virtual", self.is_virtual)?;
+        out.maybe("stackBytes", self.stack_bytes)?;
+        let works_for = Some(&self.works_for);
+        out.maybe("worksFor", works_for.filter(|names| !names.is_empty()))
+    }
+}
+
+impl Object<Shown<'_>> for Wait {
+    fn members<M: SerializeMap>(&self, shown: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("kind", self.kind().word())?;
+        match self {
+            Wait::Lock {
+                address: at,
+                owner,
+                waiters,
+                what: _,
+            } => {
+                out.put("address", address(*at))?;
+                out.maybe("variable", shown.names.variable(*at))?;
+                out.maybe("owner", *owner)?;
+                out.maybe("waiters", *waiters)
             }
+            Wait::Descriptor { fd, ends, write: _ } => {
+                out.put("fd", fd)?;
+                out.maybe("local", ends.as_ref().map(|ends| &ends.local))?;
+                out.maybe("peer", ends.as_ref().map(|ends| &ends.peer))
+            }
+            Wait::Poll { fds } => out.put("fds", fds),
+            Wait::Join { thread } => out.put("thread", thread),
+            Wait::Scope { id } => out.put("scope", id),
+            Wait::Child { pid } => out.put("pid", pid),
+            Wait::Call { name } => out.put("function", name),
+            Wait::None | Wait::Sleep | Wait::Park | Wait::Signal | Wait::Other => Ok(()),
         }
-        Wait::Poll { fds } => json.number("fds", *fds)?,
-        Wait::Join { thread } => json.number("thread", *thread)?,
-        Wait::Scope { id } => json.number("scope", *id)?,
-        Wait::Child { pid } => json.value("pid", Value::Signed(i64::from(*pid)))?,
-        Wait::Call { name } => json.string("function", name)?,
-        Wait::None | Wait::Sleep | Wait::Park | Wait::Signal | Wait::Other => {}
     }
-    json.close()
 }
 
-fn findings(shown: &Shown<'_>, json: &mut Json<'_>) -> io::Result<()> {
-    json.array("findings")?;
-    for finding in &shown.dump.findings {
-        json.object("")?;
-        json.string("kind", &finding.kind)?;
-        json.string("text", &finding.text)?;
-        json.array("threads")?;
-        finding
-            .threads
-            .iter()
-            .try_for_each(|id| json.number("", *id))?;
-        json.close()?;
-        json.close()?;
+impl Object<Shown<'_>> for Finding {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("kind", &self.kind)?;
+        out.put("text", &self.text)?;
+        out.put("threads", &self.threads)
     }
-    json.close()?;
-    json.array("memory")?;
-    for memory in &shown.dump.memory {
-        json.object("")?;
-        json.string("name", &memory.name)?;
-        json.number("bytes", memory.bytes)?;
-        json.close()?;
+}
+
+impl Object<Shown<'_>> for Memory {
+    fn members<M: SerializeMap>(&self, _: &Shown<'_>, out: &mut Members<M>) -> Done<M> {
+        out.put("name", &self.name)?;
+        out.put("bytes", self.bytes)
     }
-    json.close()
 }

@@ -202,25 +202,6 @@ fn folded_stacks_are_lines_of_names_and_a_number() {
 }
 
 #[test]
-fn go_has_groups_with_addresses_and_names() {
-    let mut dump = everything();
-    dump.groups[0] = Group {
-        stack: Some(0),
-        count: 3,
-        ..dump.groups[1].clone()
-    };
-    dump.groups.truncate(1);
-    let expected = "goroutine profile: total 3\n\
-        3 @ 0x10000020 0x10000030 0x10\n\
-        # labels: {\"state\":\"waiting\", \"wait\":\"mutex\", \"spawned\":\"src/<script>\\x1b[31m.rs:12\"}\n\
-        #\t0x10000020\trecvfrom+0xf\t/pirn-libc/src/socket.rs:9\n";
-    dump.stacks[0].frames[2] = 0x1000_0030;
-    let shown = text(&dump, Format::Go);
-    assert!(shown.starts_with(expected), "{shown}");
-    assert!(shown.ends_with("#\t0x10\t0x10\t?:0\n\n"), "{shown}");
-}
-
-#[test]
 fn a_profile_is_compressed_and_has_all_texts() {
     let profile = written(&everything(), Format::Pprof);
     let mut raw = Vec::new();
