@@ -413,7 +413,7 @@ impl Handler<Board> for Queens {
     type Reply = ();
     fn handle(&mut self, Board(queens): Board, _: &Context<Self>) {
         let row = queens.len();
-        if row == QUEENS.into() {
+        if row == usize::from(QUEENS) {
             self.told.send(Found::Solution).unwrap();
         }
         let hits = |column: u8| {
@@ -423,7 +423,7 @@ impl Handler<Board> for Queens {
                 distance == 0 || distance == row - at
             })
         };
-        let last = if row == QUEENS.into() { 0 } else { QUEENS };
+        let last = if row == usize::from(QUEENS) { 0 } else { QUEENS };
         let free: Vec<_> = (0..last).filter(|column| !hits(*column)).collect();
         // Before others find the first of them, so that the count is never too low.
         self.told.send(Found::Looked(free.len())).unwrap();
