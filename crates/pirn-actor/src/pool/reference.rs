@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// use pirn_actor::{Exit, Function};
 /// use pirn_actor::pool::Pool;
 ///
-/// let square = Pool::fixed(2).name("square").spawn(|| Function::new(|n: u64| n * n)).unwrap();
+/// let square = Pool::fixed(2).spawn(|| Function::new(|n: u64| n * n)).unwrap();
 /// assert_eq!(square.ask(7), Ok(49));
 /// assert_eq!(square.workers().count, 2);
 /// square.close();
