@@ -120,7 +120,7 @@ fn the_place_that_the_kernel_clears_stays_the_carriers() {
         // SAFETY: the kernel does not get to know the place.
         let id = unsafe { libc::syscall(libc::SYS_set_tid_address, &mut place) };
         // SAFETY: no arguments.
-        assert_eq!(id, unsafe { libc::gettid() }.into());
+        assert_eq!(id, i64::from(unsafe { libc::gettid() }));
     });
 }
 
