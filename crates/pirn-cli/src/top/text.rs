@@ -43,7 +43,7 @@ pub fn fit(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{mark}", &text[..end]))
 }
 
-/// Returns text for a place of so many columns.
+/// Returns text that is harmless, and at most `width` columns wide.
 pub fn span(text: &str, width: u16, style: Style) -> Span<'static> {
     let text = harmless(text);
     Span::styled(fit(&text, usize::from(width)).into_owned(), style)
