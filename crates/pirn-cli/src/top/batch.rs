@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::canvas::Canvas;
 use super::layout::Layout;
 use super::model::{Event, News, Page, State};
 use super::pages::{self, Pen};
@@ -88,7 +87,7 @@ fn page(state: &mut State, batch: Batch) -> String {
         state,
         theme: Theme::default(),
     };
-    pages::draw(pen, layout, &mut Canvas::all(&mut buffer));
+    pages::draw(pen, layout, &mut buffer);
     lines(&buffer).join("\n") + "\n"
 }
 

@@ -22,7 +22,6 @@ use ratatui::layout::Rect;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::canvas::Canvas;
 use super::layout::Layout;
 use super::model::{Event, Key, News, State};
 use super::pages::{self, Pen};
@@ -103,8 +102,7 @@ pub fn run(live: Live, mut state: State) -> Result<(), Box<dyn Error>> {
 fn draw(screen: &mut Screen, state: &State, theme: Theme) -> io::Result<()> {
     screen.terminal.draw(|frame| {
         let pen = Pen { state, theme };
-        let mut canvas = Canvas::all(frame.buffer_mut());
-        pages::draw(pen, Layout::of(state), &mut canvas);
+        pages::draw(pen, Layout::of(state), frame.buffer_mut());
     })?;
     Ok(())
 }

@@ -7,7 +7,6 @@
 //! What the process says comes from `pirn_live`.
 
 mod batch;
-mod canvas;
 mod interactive;
 mod layout;
 mod model;

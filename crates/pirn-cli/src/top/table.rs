@@ -1,15 +1,19 @@
 //! Tables: columns that a page has room for.
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, HorizontalAlignment, Rect};
 use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Row, StatefulWidget, Table, TableState};
 
-use super::canvas::{Canvas, Side};
+use super::text::span;
 
 /// A column. Of a page that is too narrow, those with the highest rank are left out first.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     pub title: &'static str,
     pub width: u16,
-    pub side: Side,
+    pub side: HorizontalAlignment,
     pub rank: u8,
 }
 
@@ -18,7 +22,7 @@ pub const fn number(title: &'static str, width: u16, rank: u8) -> Column {
     Column {
         title,
         width,
-        side: Side::Right,
+        side: HorizontalAlignment::Right,
         rank,
     }
 }
@@ -28,7 +32,7 @@ pub const fn text(title: &'static str, width: u16, rank: u8) -> Column {
     Column {
         title,
         width,
-        side: Side::Left,
+        side: HorizontalAlignment::Left,
         rank,
     }
 }
@@ -36,11 +40,8 @@ pub const fn text(title: &'static str, width: u16, rank: u8) -> Column {
 /// Between two columns.
 const GAP: u16 = 2;
 
-/// A column's number, and where it is.
-type Place = (usize, u16, u16);
-
-/// Returns which columns a page of this width has, and where. The last takes what is left.
-fn places(columns: &[Column], width: u16) -> Vec<Place> {
+/// Returns which columns a page of this width has, and their widths. The last takes what is left.
+fn places(columns: &[Column], width: u16) -> Vec<(usize, u16)> {
     let mut shown: Vec<usize> = (0..columns.len()).collect();
     let needed = |shown: &[usize]| {
         let widths = shown.iter().map(|index| columns[*index].width + GAP);
@@ -57,13 +58,9 @@ fn places(columns: &[Column], width: u16) -> Vec<Place> {
     }
     let spare = width.saturating_sub(needed(&shown));
     let last = shown.last().copied();
-    let mut x = 0;
     let place = |index: usize| {
-        let column = columns[index];
         let extra = if Some(index) == last { spare } else { 0 };
-        let place = (index, x, column.width + extra);
-        x += column.width + GAP;
-        place
+        (index, (columns[index].width + extra).min(width))
     };
     shown.into_iter().map(place).collect()
 }
@@ -71,36 +68,32 @@ fn places(columns: &[Column], width: u16) -> Vec<Place> {
 /// What is in a cell.
 pub type Cell = (String, Style);
 
-/// A table on a canvas.
-#[derive(Debug)]
-pub struct Table<'a> {
-    columns: &'a [Column],
-    places: Vec<Place>,
-}
-
-impl<'a> Table<'a> {
-    pub fn new(columns: &'a [Column], width: u16) -> Table<'a> {
-        let places = places(columns, width);
-        Table { columns, places }
+/// Draws a table: titles, if they have a style, and rows, one of which may be chosen.
+pub fn draw(
+    columns: &[Column],
+    titles: Option<Style>,
+    rows: impl Iterator<Item = Vec<Cell>>,
+    chosen: Option<(usize, Style)>,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let places = places(columns, area.width);
+    let row = |cells: Vec<Cell>| {
+        let cell = |&(index, width): &(usize, u16)| {
+            let (text, style) = cells.get(index).cloned().unwrap_or_default();
+            Line::from(span(&text, width, style)).alignment(columns[index].side)
+        };
+        Row::new(places.iter().map(cell).collect::<Vec<_>>())
+    };
+    let widths = places.iter().map(|(_, width)| Constraint::Length(*width));
+    let mut table = Table::new(rows.map(row), widths).column_spacing(GAP);
+    if let Some(style) = titles {
+        let titles = columns.iter().map(|it| (it.title.to_string(), style));
+        table = table.header(row(titles.collect()).style(style));
     }
-
-    /// Draws the titles.
-    pub fn head(&self, canvas: &mut Canvas<'_>, y: u16, style: Style) {
-        canvas.shade(y, style);
-        for &(index, x, width) in &self.places {
-            let Column { title, side, .. } = self.columns[index];
-            canvas.cell((x, width), y, title, side, style);
-        }
-    }
-
-    /// Draws a row, of which there is a cell for each column.
-    pub fn row(&self, canvas: &mut Canvas<'_>, y: u16, cells: &[Cell]) {
-        for &(index, x, width) in &self.places {
-            if let Some((text, style)) = cells.get(index) {
-                canvas.cell((x, width), y, text, self.columns[index].side, *style);
-            }
-        }
-    }
+    let mut state = TableState::new().with_selected(chosen.map(|(row, _)| row));
+    let table = table.row_highlight_style(chosen.unwrap_or_default().1);
+    table.render(area, buffer, &mut state);
 }
 
 #[cfg(test)]
@@ -115,13 +108,31 @@ mod tests {
             text("C", 5, 1),
             text("D", 5, 0),
         ];
-        assert_eq!(
-            places(&columns, 30),
-            [(0, 0, 5), (1, 7, 5), (2, 14, 5), (3, 21, 9)]
+        assert_eq!(places(&columns, 30), [(0, 5), (1, 5), (2, 5), (3, 9)]);
+        assert_eq!(places(&columns, 20), [(0, 5), (2, 5), (3, 6)]);
+        assert_eq!(places(&columns, 12), [(0, 5), (3, 5)]);
+        assert_eq!(places(&columns, 7), [(0, 7)]);
+        assert_eq!(places(&columns, 0), [(0, 0)]);
+    }
+
+    #[test]
+    fn columns_have_sides() {
+        let columns = [number("A", 4, 0), text("B", 3, 0)];
+        let rows = [["12", "ab"], ["123456", ""]];
+        let rows = rows.map(|row| row.map(|text| (text.to_string(), Style::new())).to_vec());
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 9, 3));
+        let area = buffer.area;
+        draw(
+            &columns,
+            Some(Style::new()),
+            rows.into_iter(),
+            None,
+            area,
+            &mut buffer,
         );
-        assert_eq!(places(&columns, 20), [(0, 0, 5), (2, 7, 5), (3, 14, 6)]);
-        assert_eq!(places(&columns, 12), [(0, 0, 5), (3, 7, 5)]);
-        assert_eq!(places(&columns, 7), [(0, 0, 7)]);
-        assert_eq!(places(&columns, 0), [(0, 0, 5)]);
+        assert_eq!(
+            super::super::batch::lines(&buffer),
+            ["   A  B", "  12  ab", "123…"]
+        );
     }
 }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use pirn_dump::show;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns text as it may be put into a cell. Control characters, and those that change the
@@ -39,6 +41,42 @@ pub fn fit(text: &str, width: usize) -> Cow<'_, str> {
     }
     let mark = if width > 0 { "…" } else { "" };
     Cow::Owned(format!("{}{mark}", &text[..end]))
+}
+
+/// Returns text that is harmless, and at most `width` columns wide.
+pub fn span(text: &str, width: u16, style: Style) -> Span<'static> {
+    let text = harmless(text);
+    Span::styled(fit(&text, usize::from(width)).into_owned(), style)
+}
+
+/// Returns texts that follow each other, cut off at the end of the row.
+pub fn row<T: AsRef<str>>(
+    width: u16,
+    texts: impl IntoIterator<Item = (T, Style)>,
+) -> Line<'static> {
+    texts
+        .into_iter()
+        .fold(Line::default(), |mut line, (text, style)| {
+            let left = width.saturating_sub(line.width() as u16);
+            line.push_span(span(text.as_ref(), left, style));
+            line
+        })
+}
+
+/// Returns texts that follow each other. Those that do not fit as a whole are left out.
+pub fn whole<T: AsRef<str>>(
+    width: u16,
+    texts: impl IntoIterator<Item = (T, Style)>,
+) -> Line<'static> {
+    let mut line = Line::default();
+    for (text, style) in texts {
+        line.push_span(Span::styled(harmless(text.as_ref()).into_owned(), style));
+        if line.width() > usize::from(width) {
+            line.spans.pop();
+            break;
+        }
+    }
+    line
 }
 
 /// Returns a thread's name in quotation marks, or nothing.
@@ -121,6 +159,12 @@ mod tests {
         assert_eq!(fit("名前名", 4), "名…", "half a character is none");
         assert_eq!(fit("名前名", 5), "名前…");
         assert_eq!((fit("ab", 1), fit("ab", 0)), ("…".into(), "".into()));
+    }
+
+    #[test]
+    fn texts_that_do_not_fit_are_left_out() {
+        let texts = ["one ", "two ", "three", "4"].map(|text| (text, Style::new()));
+        assert_eq!(whole(10, texts).to_string(), "one two ");
     }
 
     #[test]

@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use pirn_dump::show;
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Widget;
+
 use super::Pen;
-use crate::top::canvas::Canvas;
 use crate::top::layout::Layout;
 use crate::top::model::{Over, Page};
-use crate::top::text::short;
+use crate::top::text::{row, short, whole};
 use pirn_live::{Snapshot, Status};
 
 /// Draws the names of the pages.
-pub fn tabs(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
+pub fn tabs(pen: Pen<'_>, area: Rect, buffer: &mut Buffer) {
     let (state, theme) = (pen.state, pen.theme);
     let mut texts = Vec::new();
     for (page, number) in Page::ALL.into_iter().zip(1..) {
@@ -28,8 +32,7 @@ pub fn tabs(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
         texts.push(("  where ".into(), theme.label()));
         texts.push((state.conditions.text.clone(), theme.notice()));
     }
-    let texts = texts.iter().map(|(text, style)| (text.as_str(), *style));
-    canvas.line(0, canvas.width(), texts);
+    whole(area.width, texts).render(area, buffer);
 }
 
 /// Returns why there are no rows.
@@ -47,57 +50,47 @@ pub fn nothing(pen: Pen<'_>) -> String {
 }
 
 /// Draws the line below the rows.
-pub fn status(pen: Pen<'_>, layout: Layout, canvas: &mut Canvas<'_>) {
-    let (state, theme) = (pen.state, pen.theme);
-    let width = canvas.width();
-    if let Some(editing) = &state.editing {
-        return edit(pen, &editing.text, editing.error.as_deref(), canvas);
-    }
-    match &state.scene.status {
-        Some(Status::Ended(why)) => {
+pub fn status(pen: Pen<'_>, layout: Layout, area: Rect, buffer: &mut Buffer) {
+    let (state, theme, width) = (pen.state, pen.theme, area.width);
+    let line = match (&state.editing, &state.scene.status) {
+        (Some(editing), _) => edit(pen, &editing.text, editing.error.as_deref(), width),
+        (None, Some(Status::Ended(why))) => {
             let what = if layout.keys > 0 { ": q ends" } else { "" };
-            canvas.put(0, 0, width, &format!("{why}{what}"), theme.bad());
+            row(width, [(format!("{why}{what}"), theme.bad())])
         }
-        Some(Status::Silent { seconds, why }) => {
-            let why = if why.is_empty() {
-                String::new()
-            } else {
-                format!(": {why}")
-            };
-            let text = format!("silent for {}{why}", show::counted(*seconds, "second"));
-            canvas.put(0, 0, width, &text, theme.bad());
+        (None, Some(Status::Silent { seconds, why })) => {
+            let colon = if why.is_empty() { "" } else { ": " };
+            let seconds = show::counted(*seconds, "second");
+            row(
+                width,
+                [(format!("silent for {seconds}{colon}{why}"), theme.bad())],
+            )
         }
         _ => {
             let paused = if state.paused { "PAUSED  " } else { "" };
-            let used = canvas.put(0, 0, width, paused, theme.notice());
-            canvas.put(
-                used,
-                0,
-                width - used,
-                &described(pen, layout),
-                theme.faint(),
-            );
+            let described = described(pen, layout);
+            row(
+                width,
+                [(paused, theme.notice()), (&*described, theme.faint())],
+            )
         }
-    }
+    };
+    line.render(area, buffer);
 }
 
-/// Draws the line in which conditions are written: its end, if it is too long.
-fn edit(pen: Pen<'_>, text: &str, error: Option<&str>, canvas: &mut Canvas<'_>) {
-    let (theme, width) = (pen.theme, canvas.width());
+/// Returns the line in which conditions are written: its end, if it is too long.
+fn edit(pen: Pen<'_>, text: &str, error: Option<&str>, width: u16) -> Line<'static> {
+    let theme = pen.theme;
     let error = error.map(|error| format!("  {error}")).unwrap_or_default();
-    let mut text = text;
-    let room = usize::from(width)
-        .saturating_sub(error.chars().count() + 2)
-        .max(8);
-    while text.chars().count() > room {
-        let mut rest = text.chars();
-        rest.next();
-        text = rest.as_str();
-    }
-    let mut used = canvas.put(0, 0, width, "/", theme.label());
-    used += canvas.put(used, 0, width.saturating_sub(used), text, theme.strong());
-    used += canvas.put(used, 0, width.saturating_sub(used), " ", theme.bar());
-    canvas.put(used, 0, width.saturating_sub(used), &error, theme.bad());
+    let room = usize::from(width).saturating_sub(error.chars().count() + 2);
+    let hidden = text.chars().count().saturating_sub(room.max(8));
+    let text: String = text.chars().skip(hidden).collect();
+    let texts = [
+        ("/", theme.label()),
+        (&*text, theme.strong()),
+        (" ", theme.bar()),
+    ];
+    row(width, texts.into_iter().chain([(&*error, theme.bad())]))
 }
 
 /// Describes the rows: how many there are, how old they are, what is missing.
@@ -146,7 +139,7 @@ fn described(pen: Pen<'_>, layout: Layout) -> String {
 }
 
 /// Draws what can be pressed.
-pub fn keys(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
+pub fn keys(pen: Pen<'_>, area: Rect, buffer: &mut Buffer) {
     let theme = pen.theme;
     let known: &[(&str, &str)] = match (&pen.state.editing, &pen.state.over) {
         (Some(_), _) => &[("Enter", "apply"), ("Esc", "leave"), ("Ctrl-U", "clear")],
@@ -170,5 +163,5 @@ pub fn keys(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
             ("   ", theme.plain()),
         ]
     });
-    canvas.line(0, canvas.width(), texts);
+    whole(area.width, texts).render(area, buffer);
 }

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use pirn_dump::show;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::widgets::{Sparkline, Widget};
 
 use super::Pen;
-use crate::top::canvas::Canvas;
-use crate::top::text::{rate, short};
+use crate::top::text::{rate, short, whole};
 use pirn_live::{CarrierSample, Counters, Sample, Window};
 
 /// The width of the names of lines.
-const LABEL: u16 = 12;
+const LABEL: usize = 12;
 /// Pages of this width have a history at the right.
 const WIDE: u16 = 100;
 /// The width of a history.
@@ -21,56 +23,40 @@ const HISTORY: u16 = 30;
 type Item = (String, String, Style);
 
 /// Draws as many lines as there is room for.
-pub fn draw(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
-    title(pen, canvas);
+pub fn draw(pen: Pen<'_>, area: Rect, buffer: &mut Buffer) {
+    title(pen, area, buffer);
     let scene = &pen.state.scene;
     let Some(sample) = scene.sample() else {
         return;
     };
     let window = scene.window();
-    let histories = match canvas.width() >= WIDE {
+    let past = match area.width >= WIDE {
         true => Histories::of(&scene.samples),
         false => Histories::default(),
     };
-    line(
-        pen,
-        canvas,
-        1,
-        "threads",
-        &threads(pen, sample),
-        &histories.threads,
-    );
-    line(
-        pen,
-        canvas,
-        2,
-        "per second",
-        &rates(pen, window),
-        &histories.mounts,
-    );
     let latency = latency(pen, sample, window);
-    line(pen, canvas, 3, "scheduling", &latency, &histories.latency);
-    line(pen, canvas, 4, "memory", &memory(pen, sample), &[]);
+    let mut lines = vec![
+        ("threads".to_string(), threads(pen, sample), past.threads),
+        ("per second".into(), rates(pen, window), past.mounts),
+        ("scheduling".into(), latency, past.latency),
+        ("memory".into(), memory(pen, sample), vec![]),
+    ];
     let carriers = &sample.carriers;
-    let room = usize::from(canvas.height().saturating_sub(5));
-    if carriers.len() > room {
-        return line(pen, canvas, 5, "carriers", &summary(pen, carriers), &[]);
+    if carriers.len() > usize::from(area.height.saturating_sub(5)) {
+        lines.push(("carriers".into(), summary(pen, carriers), vec![]));
+    } else {
+        lines.extend(carriers.iter().map(|carrier| {
+            let name = format!("carrier {}", carrier.number);
+            (name, of_carrier(pen, carrier, window), vec![])
+        }));
     }
-    for (carrier, y) in carriers.iter().zip(5..) {
-        let name = format!("carrier {}", carrier.number);
-        line(
-            pen,
-            canvas,
-            y,
-            &name,
-            &of_carrier(pen, carrier, window),
-            &[],
-        );
+    for ((name, items, past), row) in lines.iter().zip(area.rows().skip(1)) {
+        line(pen, name, items, past, row, buffer);
     }
 }
 
 /// Draws which process it is, and how busy.
-fn title(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
+fn title(pen: Pen<'_>, area: Rect, buffer: &mut Buffer) {
     let (state, scene, theme) = (pen.state, &pen.state.scene, pen.theme);
     let Some(identity) = &scene.identity else {
         return;
@@ -111,34 +97,27 @@ fn title(pen: Pen<'_>, canvas: &mut Canvas<'_>) {
         format!("  every {} s", state.interval.as_secs_f64()),
         theme.faint(),
     ));
-    let texts = texts.iter().map(|(text, style)| (text.as_str(), *style));
-    canvas.line(0, canvas.width(), texts);
+    whole(area.width, texts).render(area, buffer);
 }
 
 /// Draws a line: its name, numbers, and perhaps a history.
-fn line(pen: Pen<'_>, canvas: &mut Canvas<'_>, y: u16, name: &str, items: &[Item], past: &[u64]) {
-    let (theme, width) = (pen.theme, canvas.width());
+fn line(pen: Pen<'_>, name: &str, items: &[Item], past: &[u64], row: Rect, buffer: &mut Buffer) {
     let room = match past.is_empty() {
-        true => width,
-        false => width.saturating_sub(HISTORY + 2),
+        true => row.width,
+        false => row.width.saturating_sub(HISTORY + 2),
     };
-    let label = format!("{name:<width$}", width = usize::from(LABEL));
-    let mut texts = vec![(label.as_str(), theme.label())];
     // A number and its name are shown both or not at all.
-    let joined: Vec<(String, Style)> = items
-        .iter()
-        .map(|(value, what, style)| {
-            (
-                format!("{value} {what}").trim_end().to_string() + "  ",
-                *style,
-            )
-        })
-        .collect();
-    texts.extend(joined.iter().map(|(text, style)| (text.as_str(), *style)));
-    canvas.line(y, room, texts);
-    if !past.is_empty() {
-        canvas.history((width - HISTORY, HISTORY), y, past, theme.history());
-    }
+    let items = items.iter().map(|(value, what, style)| {
+        let item = format!("{value} {what}");
+        (format!("{}  ", item.trim_end()), *style)
+    });
+    let label = (format!("{name:<LABEL$}"), pen.theme.label());
+    whole(room, [label].into_iter().chain(items)).render(row, buffer);
+    let newest = &past[past.len().saturating_sub(usize::from(HISTORY))..];
+    let width = newest.len() as u16;
+    let x = row.right().saturating_sub(width);
+    let history = Sparkline::default().data(newest).style(pen.theme.history());
+    history.render(Rect { x, width, ..row }, buffer);
 }
 
 fn threads(pen: Pen<'_>, sample: &Sample) -> Vec<Item> {

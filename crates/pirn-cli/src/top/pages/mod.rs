@@ -7,10 +7,14 @@ mod head;
 mod stack;
 mod threads;
 
-use super::canvas::Canvas;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout as Split, Rect};
+use ratatui::widgets::Widget;
+
 use super::layout::Layout;
 use super::model::{Over, Page, State};
-use super::table::{Cell, Column, Table};
+use super::table::{self, Cell, Column};
+use super::text::span;
 use super::theme::Theme;
 
 /// What keys do, for people.
@@ -24,58 +28,59 @@ pub struct Pen<'a> {
 }
 
 /// Draws all of it.
-pub fn draw(pen: Pen<'_>, layout: Layout, canvas: &mut Canvas<'_>) {
-    let mut top = 0;
-    let mut next = |height: u16| {
-        let begin = top;
-        top += height;
-        (begin, height)
-    };
-    let (y, height) = next(layout.head);
-    head::draw(pen, &mut canvas.rows(y, height));
-    let (y, height) = next(layout.tabs);
-    foot::tabs(pen, &mut canvas.rows(y, height));
-    let (y, _) = next(layout.titles);
-    let body = layout.titles + next(layout.rows).1;
-    let mut part = canvas.rows(y, body);
+pub fn draw(pen: Pen<'_>, layout: Layout, buffer: &mut Buffer) {
+    let Layout { titles, .. } = layout;
+    let heights = [
+        layout.head,
+        layout.tabs,
+        titles + layout.rows,
+        layout.foot,
+        layout.keys,
+    ];
+    let split = Split::vertical(heights.map(Constraint::Length));
+    let [head, tabs, body, status, keys] = split.areas(buffer.area);
+    head::draw(pen, head, buffer);
+    foot::tabs(pen, tabs, buffer);
     match &pen.state.over {
-        Over::Nothing => rows(pen, layout, &mut part),
-        Over::Help => stack::help(pen, layout.titles, &mut part),
-        Over::Stack(page) => stack::draw(pen, page, layout.titles, &mut part),
+        Over::Nothing => rows(pen, layout, body, buffer),
+        Over::Help => stack::help(pen, titles, body, buffer),
+        Over::Stack(page) => stack::draw(pen, page, titles, body, buffer),
     }
-    let (y, height) = next(layout.foot);
-    foot::status(pen, layout, &mut canvas.rows(y, height));
-    let (y, height) = next(layout.keys);
-    foot::keys(pen, &mut canvas.rows(y, height));
+    foot::status(pen, layout, status, buffer);
+    foot::keys(pen, keys, buffer);
 }
 
 /// Returns the cells of a row.
 type Cells = fn(Pen<'_>, usize) -> Vec<Cell>;
 
 /// Draws the titles and the rows of the page.
-fn rows(pen: Pen<'_>, layout: Layout, canvas: &mut Canvas<'_>) {
+fn rows(pen: Pen<'_>, layout: Layout, area: Rect, buffer: &mut Buffer) {
     let state = pen.state;
     let (columns, cells): (&[Column], Cells) = match state.page {
         Page::Groups => (groups::COLUMNS, groups::cells),
         Page::Threads => (threads::COLUMNS, threads::cells),
         Page::Carriers => (carriers::COLUMNS, carriers::cells),
     };
-    let table = Table::new(columns, canvas.width());
-    if layout.titles > 0 {
-        table.head(canvas, 0, pen.theme.bar());
-    }
     let cursor = state.cursor();
-    let visible = state.rows.iter().enumerate().skip(cursor.top);
-    for ((place, row), y) in visible.zip(layout.titles..canvas.height()) {
-        table.row(canvas, y, &cells(pen, *row));
-        // Without keys there is nothing to choose.
-        if place == cursor.row && layout.keys + layout.tabs > 0 {
-            canvas.shade(y, pen.theme.chosen());
-        }
-    }
+    let room = usize::from(layout.rows);
+    let visible = state.rows.iter().skip(cursor.top).take(room);
+    // Without keys there is nothing to choose.
+    let chosen = (layout.keys + layout.tabs > 0).then(|| cursor.row.checked_sub(cursor.top));
+    table::draw(
+        columns,
+        (layout.titles > 0).then(|| pen.theme.bar()),
+        visible.map(|row| cells(pen, *row)),
+        chosen.flatten().map(|row| (row, pen.theme.chosen())),
+        area,
+        buffer,
+    );
     if state.rows.is_empty() {
-        let note = foot::nothing(pen);
-        canvas.put(0, layout.titles, canvas.width(), &note, pen.theme.faint());
+        let below = Rect {
+            y: area.y + layout.titles,
+            ..area
+        };
+        let note = span(&foot::nothing(pen), area.width, pen.theme.faint());
+        note.render(below.intersection(area), buffer);
     }
 }
 

@@ -1,65 +1,74 @@
 //! The page about one group or thread, and the page of help.
 
 use pirn_dump::show;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
+use ratatui::widgets::{Paragraph, Widget};
 
 use super::{HELP, Pen};
-use crate::top::canvas::Canvas;
 use crate::top::model::{Line, StackPage};
+use crate::top::text::row;
 
 /// The width of what values are the values of.
-const LABEL: u16 = 12;
+const LABEL: usize = 12;
 
 /// Draws a stack. If there is room for titles, the first row has the title.
-pub fn draw(pen: Pen<'_>, page: &StackPage, titles: u16, canvas: &mut Canvas<'_>) {
-    let age = pen
-        .state
-        .scene
-        .now
-        .map(|now| now.saturating_duration_since(page.taken));
-    let age = age.map_or(0, |age| age.as_nanos() as u64);
-    let title = format!("{}, {} ago", page.title, show::duration(age));
-    head(pen, &title, titles, canvas);
-    let lines = page.lines.iter().skip(pen.state.scroll);
-    for (line, y) in lines.zip(titles..canvas.height()) {
-        draw_line(pen, line, y, canvas);
-    }
+pub fn draw(pen: Pen<'_>, page: &StackPage, titles: u16, area: Rect, buffer: &mut Buffer) {
+    let now = pen.state.scene.now;
+    let age = now.map(|now| now.saturating_duration_since(page.taken));
+    let age = show::duration(age.map_or(0, |age| age.as_nanos() as u64));
+    let lines = page.lines.iter().map(|line| styled(pen, line));
+    below(
+        pen,
+        &format!("{}, {age} ago", page.title),
+        lines,
+        titles,
+        area,
+        buffer,
+    );
 }
 
-fn draw_line(pen: Pen<'_>, line: &Line, y: u16, canvas: &mut Canvas<'_>) {
-    let (theme, width) = (pen.theme, canvas.width());
-    let mut put = |indent: u16, text: &str, style: Style| {
-        canvas.put(indent, y, width.saturating_sub(indent), text, style);
-    };
+fn styled(pen: Pen<'_>, line: &Line) -> Vec<(String, Style)> {
+    let theme = pen.theme;
     match line {
-        Line::Empty => {}
+        Line::Empty => vec![],
         Line::Fact(label, value) => {
-            put(0, label, theme.label());
-            put(LABEL, value, theme.plain());
+            vec![
+                (format!("{label:<LABEL$}"), theme.label()),
+                (value.clone(), theme.plain()),
+            ]
         }
-        Line::Thread(text) => put(2, text, theme.plain()),
-        Line::Own(text) => put(4, text, theme.strong()),
-        Line::Library(text) => put(4, text, theme.plain()),
-        Line::Note(text) => put(2, text, theme.faint()),
+        Line::Thread(text) => vec![(format!("  {text}"), theme.plain())],
+        Line::Own(text) => vec![(format!("    {text}"), theme.strong())],
+        Line::Library(text) => vec![(format!("    {text}"), theme.plain())],
+        Line::Note(text) => vec![(format!("  {text}"), theme.faint())],
     }
 }
 
 /// Draws what keys do.
-pub fn help(pen: Pen<'_>, titles: u16, canvas: &mut Canvas<'_>) {
-    head(pen, "help", titles, canvas);
-    let lines = HELP.lines().skip(pen.state.scroll);
-    for (line, y) in lines.zip(titles..canvas.height()) {
-        let style = match line.starts_with(' ') {
-            true => pen.theme.plain(),
-            false => pen.theme.strong(),
-        };
-        canvas.put(0, y, canvas.width(), line, style);
-    }
+pub fn help(pen: Pen<'_>, titles: u16, area: Rect, buffer: &mut Buffer) {
+    let lines = HELP.lines().map(|line| match line.starts_with(' ') {
+        true => vec![(line.to_string(), pen.theme.plain())],
+        false => vec![(line.to_string(), pen.theme.strong())],
+    });
+    below(pen, "help", lines, titles, area, buffer);
 }
 
-fn head(pen: Pen<'_>, title: &str, titles: u16, canvas: &mut Canvas<'_>) {
-    if titles > 0 {
-        canvas.shade(0, pen.theme.bar());
-        canvas.put(0, 0, canvas.width(), title, pen.theme.bar());
-    }
+/// Draws lines below a title.
+fn below(
+    pen: Pen<'_>,
+    title: &str,
+    lines: impl Iterator<Item = Vec<(String, Style)>>,
+    titles: u16,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let (bar, width) = (pen.theme.bar(), area.width);
+    let split = Layout::vertical([Constraint::Length(titles), Constraint::Fill(1)]);
+    let [head, rest] = split.areas(area);
+    row(width, [(title, bar)]).style(bar).render(head, buffer);
+    let lines = lines.skip(pen.state.scroll).take(usize::from(rest.height));
+    let lines: Vec<_> = lines.map(|texts| row(width, texts)).collect();
+    Paragraph::new(lines).render(rest, buffer);
 }

@@ -15,7 +15,7 @@ fn drawn(state: &mut State, width: u16, height: u16) -> Vec<String> {
     let theme = Theme { colors: true };
     let pen = Pen { state, theme };
     terminal
-        .draw(|frame| draw(pen, Layout::of(state), &mut Canvas::all(frame.buffer_mut())))
+        .draw(|frame| draw(pen, Layout::of(state), frame.buffer_mut()))
         .unwrap();
     lines(terminal.backend().buffer())
 }
