@@ -423,7 +423,11 @@ impl Handler<Board> for Queens {
                 distance == 0 || distance == row - at
             })
         };
-        let last = if row == usize::from(QUEENS) { 0 } else { QUEENS };
+        let last = if row == usize::from(QUEENS) {
+            0
+        } else {
+            QUEENS
+        };
         let free: Vec<_> = (0..last).filter(|column| !hits(*column)).collect();
         // Before others find the first of them, so that the count is never too low.
         self.told.send(Found::Looked(free.len())).unwrap();

@@ -15,7 +15,10 @@ fn an_ask_returns_what_the_handler_returns() {
     assert_eq!(square.ask(7), Ok(49));
     let from_a_thread =
         thread::spawn(move || (1..100).map(|n| square.ask(n).unwrap()).sum::<u64>());
-    assert_eq!(from_a_thread.join().unwrap(), (1..100).map(|n| n * n).sum::<u64>());
+    assert_eq!(
+        from_a_thread.join().unwrap(),
+        (1..100).map(|n| n * n).sum::<u64>()
+    );
 }
 
 #[watched]
