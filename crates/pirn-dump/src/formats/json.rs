@@ -54,6 +54,7 @@ impl<'a, C, T: Object<C> + 'a, I: Iterator<Item = &'a T> + Clone> Serialize for 
 }
 
 /// Each member, item and closing bracket is on a line of its own, with two blanks per level.
+/// serde's `PrettyFormatter` writes empty arrays on one line, which the JDK does not.
 struct Layout {
     levels: usize,
 }

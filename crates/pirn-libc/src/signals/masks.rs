@@ -56,7 +56,7 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
     if thread.signals.pending.load(SeqCst) & mask & !before != 0 {
         sending::give_back(&thread, mask & !before);
     }
-    if thread.signals.look() {
+    if thread.signals.has_work() {
         safepoint::note_own(thread);
         delivery::at_once();
     }
@@ -67,7 +67,7 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
 /// soon.
 pub(super) fn set_quietly(thread: &Core, mask: u64) {
     thread.signals.mask.store(mask & !NEVER_BLOCKED, SeqCst);
-    if thread.signals.look() {
+    if thread.signals.has_work() {
         safepoint::request(thread);
     }
 }

@@ -148,9 +148,9 @@ pub(crate) fn unblocked(signals: u64) {
     }
 }
 
-/// Gives out those of the signals that were [left](LEFT) when they came: the only thread that takes
-/// them was in a handler or had not begun, or the kernel had chosen a platform thread that then
-/// blocked them.
+/// Gives out the signals of this set that are [left](LEFT). When they came, the only thread that
+/// takes them was in a handler or had not begun, or the kernel had chosen a platform thread that
+/// then blocked them.
 pub(crate) fn look_again(signals: u64) {
     if LEFT.load(SeqCst) & signals != 0 && !no_suspend::is_on() {
         let _undisturbed = InKernel::of_helper(); // As in `kill`.
@@ -190,7 +190,7 @@ fn give_out(signals: u64) {
         let signal = left.trailing_zeros() as c_int + 1;
         left &= left - 1;
         let mut taker = who_wants(signal).or_else(|| {
-            // A thread that begins has not seen that the signal is left, or is found now.
+            // After it, a thread that begins sees that the signal is left, or is found here.
             let _ = sys::barrier_in_every_thread();
             who_wants(signal)
         });

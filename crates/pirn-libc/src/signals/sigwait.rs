@@ -73,12 +73,11 @@ fn take(
     let mut taken = None;
     let mut attempt = || {
         let own = thread.signals.pending.load(SeqCst) & set;
-        taken = match own {
-            0 => None,
-            _ => sending::take(&thread, own.trailing_zeros() as c_int + 1),
-        };
-        // Also where its own was given back to the process meanwhile.
-        taken = taken.or_else(|| process_wide::take(set & !SYNCHRONOUS));
+        taken = (own != 0)
+            .then(|| sending::take(&thread, own.trailing_zeros() as c_int + 1))
+            .flatten()
+            // Also where its own was given back to the process meanwhile.
+            .or_else(|| process_wide::take(set & !SYNCHRONOUS));
         match taken {
             Some(_) => Ok(0),
             // Whatever `SA_RESTART` says.

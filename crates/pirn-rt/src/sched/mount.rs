@@ -115,9 +115,9 @@ impl Carrier {
             safepoint::heat(self.runtime());
         }
         let new = self.ensure_stack(core);
-        // The thread that leaves a signal has a barrier executed here before it looks again.
+        // The thread that finds no taker for a signal has a barrier executed here, and looks again.
         compiler_fence(Ordering::SeqCst);
-        if new && core.signals.look() {
+        if new && core.signals.has_work() {
             safepoint::request(core);
         }
         let (processor, outside) = (self.occupied(), &Runtime::of(core).outside);

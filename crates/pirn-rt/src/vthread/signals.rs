@@ -12,7 +12,7 @@
 //! ```
 //!
 //! All four are sequentially consistent: one of the two finds what the other has done. The same
-//! holds between [`LEFT`] and what says which threads there are and what they take.
+//! holds for the thread that leaves a signal ([`LEFT`]) and one that begins to take it.
 
 use super::{Core, current};
 use crate::no_suspend;
@@ -59,7 +59,7 @@ pub const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32)
 pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
 
 /// Signals that were pending for the process when `pirn-libc` last looked for a thread that takes
-/// them, and may be still. A thread that begins to take some of them [has to look](Signals::look).
+/// them, and may be still. A thread that begins to take some of them [has work](Signals::has_work).
 pub static LEFT: AtomicU64 = AtomicU64::new(0);
 
 impl Signals {
@@ -85,9 +85,9 @@ impl Signals {
         !self.mask.load(SeqCst) | self.awaited.load(SeqCst)
     }
 
-    /// Returns whether signals are to be delivered, or to be looked for.
+    /// Returns whether the thread has signals to deliver, or to look for.
     #[inline]
-    pub fn look(&self) -> bool {
+    pub fn has_work(&self) -> bool {
         self.deliverable() != 0 || LEFT.load(SeqCst) & self.wanted() != 0
     }
 

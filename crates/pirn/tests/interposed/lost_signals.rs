@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::{hint, mem, ptr};
 
 use libc::{c_int, sigset_t};
@@ -14,13 +14,6 @@ use crate::common::{on_virtual, watched};
 
 const SIGNAL: c_int = libc::SIGUSR1;
 
-/// How often [`count`] has run.
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-extern "C" fn count(_: c_int) {
-    TAKEN.fetch_add(1, SeqCst);
-}
-
 /// Blocks or unblocks a signal for the running thread. Returns the set of this signal.
 fn mask(how: c_int, signal: c_int) -> sigset_t {
     // SAFETY: a set, to which a signal is added.
@@ -30,11 +23,6 @@ fn mask(how: c_int, signal: c_int) -> sigset_t {
         assert_eq!(libc::pthread_sigmask(how, &set, ptr::null_mut()), 0);
         set
     }
-}
-
-fn handle(handler: extern "C" fn(c_int)) {
-    // SAFETY: handlers that count and send.
-    unsafe { libc::signal(SIGNAL, handler as *const () as usize) };
 }
 
 fn send() {
@@ -67,30 +55,35 @@ fn between_two_waits() {
 /// The only thread that takes the signal has been made, but has not begun.
 #[watched]
 fn before_the_thread_begins() {
+    static SENT: AtomicBool = AtomicBool::new(false);
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    extern "C" fn take(_: c_int) {
+        TAKEN.store(true, SeqCst);
+    }
     in_process_of_its_own(
         &[("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")],
         || {
-            static SENT: AtomicUsize = AtomicUsize::new(0);
-            handle(count);
+            // SAFETY: a handler that stores a word.
+            unsafe { libc::signal(SIGNAL, take as *const () as usize) };
             let (mut begun, mut begin) = io::pipe().unwrap();
             let first = thread::spawn(move || {
                 mask(libc::SIG_BLOCK, SIGNAL);
                 thread::no_preemption(|| {
                     begin.write_all(&[0]).unwrap();
-                    while SENT.load(SeqCst) == 0 {
+                    while !SENT.load(SeqCst) {
                         hint::spin_loop();
                     }
                 });
             });
             begun.read_exact(&mut [0]).unwrap();
             let taker = thread::spawn(|| {
-                while TAKEN.load(SeqCst) == 0 {
+                while !TAKEN.load(SeqCst) {
                     thread::yield_now();
                 }
             });
             mask(libc::SIG_BLOCK, SIGNAL);
             send();
-            SENT.store(1, SeqCst);
+            SENT.store(true, SeqCst);
             first.join().unwrap();
             taker.join().unwrap();
         },
