@@ -76,7 +76,7 @@ impl Drop for Turn {
 pub(crate) fn after_fork() {
     HELPED.store(false, SeqCst);
     GIVING.store(false, SeqCst);
-    LEFT.store(0, SeqCst);
+    signals::after_fork();
 }
 
 /// Starts the helper, if there are virtual threads and it does not run yet. Not in a handler of a

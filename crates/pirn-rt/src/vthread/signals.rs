@@ -62,6 +62,11 @@ pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
 /// them, and may be still. A thread that begins to take some of them [has work](Signals::has_work).
 pub static LEFT: AtomicU64 = AtomicU64::new(0);
 
+/// Begins anew, in the child of a fork: it inherits no pending signals.
+pub fn after_fork() {
+    LEFT.store(0, SeqCst);
+}
+
 impl Signals {
     /// Returns the signals of a thread that the running one makes.
     #[inline(always)]

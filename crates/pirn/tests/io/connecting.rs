@@ -1,7 +1,8 @@
 //! `connect` on a virtual thread: the flags that others see meanwhile, and full queues.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::iter;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -121,13 +122,37 @@ fn connect_to(socket: &OwnedFd, port: u16) -> i32 {
     if result == 0 { 0 } else { sys::errno() }
 }
 
-/// Returns a listener whose queue has room for one or two connections, and the connections that
-/// fill it.
+/// Connects a socket with these flags and this limit of time.
+fn unix_connect(path: &Path, flags: i32, limit: Option<Duration>) -> io::Result<UnixStream> {
+    // SAFETY: no pointers; the descriptor is nobody else's.
+    let stream = unsafe {
+        UnixStream::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | flags, 0))
+    };
+    stream.set_write_timeout(limit).unwrap();
+    // SAFETY: all zeros is a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as u16;
+    let bytes = path.as_os_str().as_encoded_bytes();
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: an address of that length.
+    sys::check(unsafe {
+        let length = size_of_val(&address) as u32;
+        libc::connect(stream.as_raw_fd(), (&raw const address).cast(), length)
+    })?;
+    Ok(stream)
+}
+
+/// Returns a listener whose queue is full, and the connections that fill it. How many these are
+/// depends on the kernel.
 fn full_listener(path: &Path) -> (UnixListener, Vec<UnixStream>) {
     let listener = UnixListener::bind(path).unwrap();
     // SAFETY: no pointers.
     sys::check(unsafe { libc::listen(listener.as_raw_fd(), 0) }).unwrap();
-    (listener, vec![UnixStream::connect(path).unwrap()])
+    let filling = iter::from_fn(|| unix_connect(path, libc::SOCK_NONBLOCK, None).ok());
+    let filling = filling.collect();
+    (listener, filling)
 }
 
 /// Returns the number of platform threads that wait on behalf of virtual ones.
@@ -196,25 +221,7 @@ fn a_caller_of_a_full_queue_gives_up_when_its_time_is_over() {
     let path = folder.join("socket");
     let (_listener, _first) = full_listener(&path);
     on_virtual(move || {
-        // SAFETY: no pointers; the descriptor is nobody else's.
-        let socket =
-            unsafe { UnixStream::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)) };
-        socket
-            .set_write_timeout(Some(Duration::from_millis(30)))
-            .unwrap();
-        // SAFETY: all zeros is a valid address.
-        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-        address.sun_family = libc::AF_UNIX as u16;
-        let bytes = path.as_os_str().as_encoded_bytes();
-        for (to, from) in address.sun_path.iter_mut().zip(bytes) {
-            *to = *from as libc::c_char;
-        }
-        // SAFETY: an address of that length.
-        let result = unsafe {
-            let length = size_of_val(&address) as u32;
-            libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length)
-        };
-        let error = sys::check(result).unwrap_err();
+        let error = unix_connect(&path, 0, Some(Duration::from_millis(30))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     });
 }
