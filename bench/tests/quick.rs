@@ -123,6 +123,7 @@ fn cannot(peer: &str, workload: &str) -> bool {
 }
 
 #[test]
+#[ignore = "builds two peers, Pirn anew among them: ci/check bench asks for it"]
 fn only_the_named_workloads_and_peers_run() {
     let args = [
         "pingpong",
@@ -173,7 +174,7 @@ fn a_peer_that_takes_too_long_is_given_up_and_the_rest_goes_on() {
         "yield",
         "--quick",
         "--peers",
-        "pirn",
+        "os-threads",
         "--set",
         "ms=30000",
         "--timeout",
@@ -192,10 +193,11 @@ fn a_peer_that_takes_too_long_is_given_up_and_the_rest_goes_on() {
         stdout(&output)
     );
     let metric = &results["workloads"][0]["cases"][0]["metrics"][0];
-    assert_eq!(peers(array(metric, "rows")), ["pirn"]);
+    assert_eq!(peers(array(metric, "rows")), ["os-threads"]);
 }
 
 #[test]
+#[ignore = "builds two peers, Pirn anew among them: ci/check bench asks for it"]
 fn a_peer_that_cannot_do_it_says_why_and_the_others_go_on() {
     // No stack holds this many frames.
     let args = [
@@ -220,12 +222,15 @@ fn a_peer_that_cannot_do_it_says_why_and_the_others_go_on() {
 fn a_run_is_compared_with_an_earlier_one() {
     let file = scratch("earlier.json");
     let path = file.to_str().unwrap();
-    let quick = ["yield", "--peers", "pirn", "--quick"];
+    let quick = ["yield", "--peers", "os-threads", "--quick"];
     assert!(
         bench(&[&quick[..], &["--json", path]].concat())
             .status
             .success()
     );
+    // Pirn's numbers are compared, but building it anew would take longer than all else.
+    let measured = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, measured.replace("os-threads", "pirn")).unwrap();
 
     let same = bench(&["--from", path, "--against", path]);
     assert!(same.status.success(), "{}", stderr(&same));
@@ -265,7 +270,7 @@ fn a_run_is_compared_with_an_earlier_one() {
 fn results_are_shown_again_without_measuring() {
     let file = scratch("again.json");
     let path = file.to_str().unwrap();
-    let first = bench(&["yield", "--peers", "pirn", "--quick", "--json", path]);
+    let first = bench(&["yield", "--peers", "os-threads", "--quick", "--json", path]);
     let second = bench(&["--from", path]);
     std::fs::remove_file(&file).unwrap();
     assert!(first.status.success() && second.status.success());
