@@ -17,14 +17,13 @@ use crate::actor::{Address, Builder, Passed, RETRY, Receive, Threads, exit};
 use crate::error::{Refusal, SendError, discard};
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Admission, Line, Overflow, Patience, Phase};
-use crate::poison::locked;
+use crate::poison::{locked, wait_while};
 use crate::reply::{self, Reply};
 use crate::snapshot;
-use crate::time::{self, Limit};
-use core::time::Duration;
+use crate::time::Limit;
 use pirn::thread::{self, Thread};
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 
 /// Makes an actor that calls `f` for each message on a new virtual thread, and answers with the
 /// result. It handles up to 1,024 messages at the same time, in no order: [`Builder::each`] sets
@@ -153,25 +152,6 @@ impl<F: Send + Sync + 'static> Each<F> {
         left.map_or(Ok(true), |()| Err(refusal))
     }
 
-    /// Starts the thread of a message that is inside. If none can be started, a timer tries again
-    /// soon.
-    fn start<M, R>(self: Arc<Self>, job: Arc<Mutex<Option<Passed<M, R>>>>, retry: Duration)
-    where
-        M: Send + 'static,
-        R: Send + 'static,
-        F: Fn(M) -> R,
-    {
-        let (each, kept) = (Arc::clone(&self), Arc::clone(&job));
-        let body = move || {
-            let job = locked(&kept).take();
-            each.run(job.expect("one thread is started for it"));
-        };
-        if self.threads.start(body).is_err() {
-            let later = move || self.start(job, (retry * 2).min(RETRY.1));
-            time::timers::after(retry, later);
-        }
-    }
-
     fn run<M, R>(&self, job: Passed<M, R>)
     where
         F: Fn(M) -> R,
@@ -207,11 +187,8 @@ impl<F: Send + Sync + 'static> Each<F> {
     /// Takes the message with this number out, which is over on the running thread, and lets the
     /// next one in.
     fn leave(&self, number: u64) {
-        let mut state = locked(&self.state);
-        while state.interrupts {
-            let waited = self.interrupted.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
-        }
+        let state = locked(&self.state);
+        let mut state = wait_while(&self.interrupted, state, |state| state.interrupts);
         state.threads.remove(&number);
         if state.phase == Phase::Killing {
             // The interrupt was for this message.
@@ -296,7 +273,12 @@ where
         match self.enter(patience) {
             Ok(true) => {
                 let each = self.this.upgrade().expect("the caller has it");
-                each.start(Arc::new(Mutex::new(Some(passed))), RETRY.0);
+                let job = Arc::new(Mutex::new(Some(passed)));
+                let body = move || {
+                    let job = locked(&job).take();
+                    each.run(job.expect("one thread is started for it"));
+                };
+                self.threads.clone().start_surely(body, RETRY.0);
                 Ok(())
             }
             Ok(false) => Ok(()),

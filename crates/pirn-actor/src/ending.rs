@@ -5,7 +5,7 @@ use crate::actor::Receive;
 use crate::error::Exit;
 use crate::life::Actor;
 use crate::mailbox::Patience;
-use crate::poison::locked;
+use crate::poison::{locked, wait_while};
 use crate::time::Limit;
 use pirn::thread::Panic;
 use std::collections::BTreeMap;
@@ -205,26 +205,17 @@ impl Ending {
     /// ended.
     fn wait(&self, limit: Limit, is_over: impl Fn(&State) -> bool) -> Option<Exit> {
         let mut state = locked(&self.state);
-        while !is_over(&state) {
-            let left = limit
-                .instant()
-                .map(|at| at.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
+        state.waiting += 1;
+        let waits = |state: &mut State| !is_over(state);
+        state = match limit.instant() {
+            None => wait_while(&self.changed, state, waits),
+            Some(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                let waited = self.changed.wait_timeout_while(state, left, waits);
+                waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            state.waiting += 1;
-            state = match left {
-                None => {
-                    let waited = self.changed.wait(state);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            state.waiting -= 1;
-        }
+        };
+        state.waiting -= 1;
         state.exit().cloned()
     }
 }

@@ -74,6 +74,10 @@ impl Identity {
 /// A map from the numbers of actors.
 pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
 
+pub(crate) const fn empty<T>() -> ByNumber<T> {
+    HashMap::with_hasher(BuildHasherDefault::new())
+}
+
 /// Hashes numbers that no outsider chooses, so it suffices that all bits depend on them.
 #[derive(Default)]
 pub(crate) struct Spread(u64);

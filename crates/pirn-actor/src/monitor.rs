@@ -1,12 +1,12 @@
 //! Monitors of an actor's end.
 
-use crate::ending::{Ending, Watching};
+use crate::ending::Watching;
 use crate::error::Exit;
 use crate::life::Actor;
 use crate::poison::locked;
-use crate::time::Limit;
-use core::fmt;
+use crate::time::{Late, Limit};
 use core::time::Duration;
+use core::{fmt, mem};
 use pirn::thread::{self, Interrupted, Thread};
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ pub struct Monitor {
 #[derive(Default)]
 struct Watched {
     exit: Option<Exit>,
-    waiter: Option<Thread>,
+    waiters: Vec<Thread>,
 }
 
 impl Monitor {
@@ -42,13 +42,6 @@ impl Monitor {
             _watching: Some(Watching::begin(watched, watcher)),
             ..monitor
         }
-    }
-
-    /// Makes a monitor whose watch stays until the end, even if the monitor is dropped.
-    pub(crate) fn until_the_end(ending: &Ending) -> Monitor {
-        let (tell, monitor) = Monitor::new();
-        ending.watch(Box::new(move |exit| tell(exit.clone())));
-        monitor
     }
 
     /// Makes a monitor, and the function that reports the end to it: for a receiver that is not an
@@ -69,11 +62,9 @@ impl Monitor {
         let tell = move |exit| {
             let mut told = locked(&told);
             told.exit = Some(exit);
-            let waiter = told.waiter.take();
+            let waiters = mem::take(&mut told.waiters);
             drop(told);
-            if let Some(waiter) = waiter {
-                waiter.unpark();
-            }
+            waiters.iter().for_each(Thread::unpark);
         };
         let monitor = Monitor {
             told: watched,
@@ -106,19 +97,29 @@ impl Monitor {
     }
 
     fn wait(&self, limit: Limit) -> Result<Option<Exit>, Interrupted> {
+        let here = thread::current();
         loop {
             {
                 let mut watched = locked(&self.told);
                 if watched.exit.is_some() {
                     return Ok(watched.exit.clone());
                 }
-                watched.waiter = Some(thread::current());
+                // A wake-up without a reason leaves it in the list.
+                if watched
+                    .waiters
+                    .iter()
+                    .all(|waiter| waiter.id() != here.id())
+                {
+                    watched.waiters.push(here.clone());
+                }
             }
-            match limit.park() {
-                Ok(()) => {}
-                Err(crate::time::Late::Interrupted) => return Err(Interrupted),
-                Err(crate::time::Late::TimedOut) => return Ok(self.try_recv()),
-            }
+            let Err(late) = limit.park() else { continue };
+            let mut watched = locked(&self.told);
+            watched.waiters.retain(|waiter| waiter.id() != here.id());
+            return match late {
+                Late::Interrupted => Err(Interrupted),
+                Late::TimedOut => Ok(watched.exit.clone()),
+            };
         }
     }
 }
@@ -133,6 +134,31 @@ impl fmt::Debug for Monitor {
 
 #[cfg(test)]
 mod tests {
+    use super::Monitor;
+    use crate::error::Exit;
+    use pirn::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn several_threads_wait_for_the_same_end() {
+        let (tell, monitor) = Monitor::new();
+        let waiters = |count| {
+            while super::locked(&monitor.told).waiters.len() != count {
+                thread::yield_now();
+            }
+        };
+        thread::scope(|scope| {
+            let threads = [(); 3].map(|()| scope.spawn(|| monitor.recv().unwrap()));
+            let late = scope.spawn(|| monitor.recv_timeout(Duration::from_millis(1)).unwrap());
+            assert_eq!(late.join().unwrap(), None);
+            waiters(3);
+            tell(Exit::NodeLost);
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), Exit::NodeLost);
+            }
+        });
+        waiters(0);
+    }
 
     #[test]
     fn a_monitor_that_is_dropped_early_leaves_nothing_behind() {

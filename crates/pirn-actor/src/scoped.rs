@@ -7,7 +7,9 @@
 //!   })                              the block returns: b is closed, and ends; then a
 //! ```
 
-use crate::actor::{ActorCell, Asked, Body, Builder, Function, Handler, Message, Told, reference};
+use crate::actor::{
+    ActorCell, Asked, Builder, Function, Handler, Message, Recipe, Told, reference,
+};
 use crate::error::{AskError, SendError};
 use crate::identity::current_limit;
 use crate::life::Actor;
@@ -82,9 +84,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Makes an actor with this state. It has no thread until it gets a message.
     pub fn spawn<S: Send + 'scope>(&'scope self, state: S) -> ScopedRef<'scope, S> {
         let (identity, bounds, options) = Builder::new().plan();
+        let body = (Some(state), Recipe::NONE);
         // SAFETY: the actor borrows only what outlives its scope, and `Scope::end` waits for the
         // actor's end.
-        let cell = unsafe { ActorCell::borrowing(identity, bounds, Body::of(state), options) };
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
         locked(&self.actors).add(Arc::clone(&cell) as Arc<_>);
         enter(&cell);
         ScopedRef {
@@ -128,7 +131,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             };
             let Some(actor) = last else { return };
             actor.end(Phase::Closing);
-            if !kill && Monitor::until_the_end(&actor.life().ending).recv().is_err() {
+            let (tell, monitor) = Monitor::new();
+            actor.on_exit(move |exit| tell(exit.clone()));
+            if !kill && monitor.recv().is_err() {
                 kill = true;
                 actor.end(Phase::Killing);
             }
@@ -239,14 +244,8 @@ impl<'scope, S: Send + 'scope> ScopedRef<'scope, S> {
     }
 }
 
-reference!(['scope, S: Send + 'scope] ScopedRef<'scope, S>, "ScopedRef", dyn Actor + 'scope);
-
-impl<'scope, S: Send + 'scope> Clone for ScopedRef<'scope, S> {
-    fn clone(&self) -> ScopedRef<'scope, S> {
-        self.cell.retain();
-        ScopedRef {
-            cell: Arc::clone(&self.cell),
-            scope: PhantomData,
-        }
-    }
-}
+reference!(
+    ['scope, S: Send + 'scope] ScopedRef<'scope, S> { cell, scope },
+    "ScopedRef",
+    dyn Actor + 'scope
+);

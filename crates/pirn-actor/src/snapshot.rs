@@ -1,7 +1,7 @@
 //! Snapshots: a list of all actors.
 
 use crate::edges;
-use crate::identity::{ByNumber, Identity};
+use crate::identity::{ByNumber, Identity, empty};
 use crate::life::{Actor, Load};
 use crate::poison::locked;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -13,20 +13,17 @@ const SHARDS: usize = 16;
 type Table = ByNumber<Weak<dyn Actor>>;
 
 #[repr(align(64))]
-struct Shard(Mutex<Option<Table>>);
+struct Shard(Mutex<Table>);
 
-static ACTORS: [Shard; SHARDS] = [const { Shard(Mutex::new(None)) }; SHARDS];
+static ACTORS: [Shard; SHARDS] = [const { Shard(Mutex::new(empty())) }; SHARDS];
 
-fn shard(identity: &Identity) -> &'static Mutex<Option<Table>> {
+fn shard(identity: &Identity) -> &'static Mutex<Table> {
     &ACTORS[identity.number() as usize % SHARDS].0
 }
 
 /// Adds an actor.
 pub(crate) fn enter(identity: &Identity, seen: Weak<dyn Actor>) {
-    let mut table = locked(shard(identity));
-    table
-        .get_or_insert_default()
-        .insert(identity.number(), seen);
+    locked(shard(identity)).insert(identity.number(), seen);
 }
 
 /// Takes out an actor that has ended.
@@ -35,10 +32,8 @@ pub(crate) fn forget(identity: &Identity) {
 }
 
 /// Takes out an actor, and drops its entry after the lock is released.
-fn take_out(mut table: MutexGuard<'_, Option<Table>>, identity: &Identity) {
-    let entry = table
-        .as_mut()
-        .and_then(|table| table.remove(&identity.number()));
+fn take_out(mut table: MutexGuard<'_, Table>, identity: &Identity) {
+    let entry = table.remove(&identity.number());
     drop(table);
     drop(entry);
 }
@@ -90,7 +85,7 @@ pub fn take() -> Vec<ActorInfo> {
     let mut actors = Vec::new();
     for shard in &ACTORS {
         let table = locked(&shard.0);
-        for entry in table.iter().flat_map(Table::values) {
+        for entry in table.values() {
             // Dropped before the lock is released: the actor of a scope is taken out before the
             // scope ends.
             let Some(seen) = entry.upgrade() else {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Gate, until, watched};
 use pirn::thread::Panic;
-use pirn_actor::process::Inbox;
+use pirn_actor::process::{Inbox, Process};
 use pirn_actor::registry::Registry;
 use pirn_actor::supervisor::Supervisor;
 use pirn_actor::topic::Topic;
@@ -148,7 +148,10 @@ fn a_supervisor_restarts_its_children() {
     let state: Ref<Careful> = tree.get("state").unwrap();
     assert!(is_failed(state.ask(1)));
     assert_eq!(state.ask(2), Ok(2));
-    tree.get_process::<u32>("process").unwrap().send(1).unwrap();
+    tree.get::<Process<u32>>("process")
+        .unwrap()
+        .send(1)
+        .unwrap();
     until(|| ran.load(Ordering::SeqCst) == 2);
     tree.stop();
     assert_eq!(tree.join(), Exit::Stopped);

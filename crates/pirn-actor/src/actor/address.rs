@@ -77,7 +77,7 @@ pub struct Address<M: 'static, R: 'static = ()> {
     cell: Arc<dyn Receive<M, R>>,
 }
 
-reference!([M, R] Address<M, R>, "Address", dyn Actor);
+reference!([M, R] Address<M, R> { cell }, "Address", dyn Actor);
 
 impl<M, R> Address<M, R> {
     pub(crate) fn new(cell: Arc<dyn Receive<M, R>>) -> Address<M, R> {
@@ -157,20 +157,6 @@ impl<M, R> Address<M, R> {
         WeakAddress::of(Arc::downgrade(&self.cell), self.cell.identity().clone())
     }
 }
-
-impl<M, R> Clone for Address<M, R> {
-    fn clone(&self) -> Address<M, R> {
-        Address::new(Arc::clone(&self.cell))
-    }
-}
-
-impl<M, R> PartialEq for Address<M, R> {
-    fn eq(&self, other: &Address<M, R>) -> bool {
-        self.cell.identity() == other.cell.identity()
-    }
-}
-
-impl<M, R> Eq for Address<M, R> {}
 
 impl<M, R> Tell<M> for Address<M, R> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {

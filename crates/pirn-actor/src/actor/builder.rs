@@ -1,7 +1,7 @@
 //! Making actors.
 
 use super::address::Address;
-use super::cell::{ActorCell, Body, OnUndelivered, Options, Overseer, Rare, Threads};
+use super::cell::{ActorCell, OnUndelivered, Options, Rare, Threads};
 use super::handler::Function;
 use super::overtime::Overtime;
 use super::recipe::{Hooks, IntoRecipe, Lifecycle, Recipe, Restarts};
@@ -11,6 +11,7 @@ use crate::identity::Identity;
 use crate::life::Actor;
 use crate::mailbox::Overflow;
 use crate::snapshot;
+use crate::supervisor::Reporter;
 use core::fmt;
 use core::time::Duration;
 use pirn::thread;
@@ -214,14 +215,9 @@ impl Builder {
     }
 
     /// Puts the actors under a supervisor.
-    pub(crate) fn supervisor(mut self, overseer: Overseer) -> Builder {
-        self.rare().supervisor = Some(overseer);
+    pub(crate) fn supervisor(mut self, reporter: Reporter) -> Builder {
+        self.rare().supervisor = Some(reporter);
         self
-    }
-
-    /// Returns how the actors report to their supervisor.
-    pub(crate) fn overseer(&self) -> Option<Overseer> {
-        self.rare.as_ref()?.supervisor.clone()
     }
 
     /// Makes an actor. The recipe makes its state on the actor's thread: at once, and after each
@@ -268,10 +264,7 @@ impl Builder {
 
     /// Makes an actor whose recipe runs when the first message comes.
     pub(crate) fn prepare<S: Send + 'static>(&self, recipe: Recipe<S>) -> Ref<S> {
-        self.make(Body {
-            state: None,
-            recipe,
-        })
+        self.make(None, recipe)
     }
 
     /// Returns the actor's identity, its mailbox's capacity and overflow, and its options.
@@ -282,21 +275,18 @@ impl Builder {
 
     /// Makes an actor with this state. It has no thread until it gets a message.
     pub fn spawn_with<S: Send + 'static>(&self, state: S) -> Ref<S> {
-        self.make(Body::of(state))
+        self.make(Some(state), Recipe::NONE)
     }
 
     /// Makes an actor with this state, which has hooks.
     pub(crate) fn spawn_hooked<S: Lifecycle + Send + 'static>(&self, state: S) -> Ref<S> {
-        self.make(Body {
-            state: Some(state),
-            recipe: Recipe::hooks(Hooks::of()),
-        })
+        self.make(Some(state), Recipe::hooks(Hooks::of()))
     }
 
-    fn make<S: Send + 'static>(&self, body: Body<S>) -> Ref<S> {
+    fn make<S: Send + 'static>(&self, state: Option<S>, recipe: Recipe<S>) -> Ref<S> {
         let (identity, bounds, options) = self.plan();
         // SAFETY: `S` is `'static`: state and messages borrow nothing.
-        let cell = unsafe { ActorCell::borrowing(identity, bounds, body, options) };
+        let cell = unsafe { ActorCell::borrowing(identity, bounds, (state, recipe), options) };
         let seen = Arc::downgrade(&cell);
         snapshot::enter(cell.identity(), seen);
         Ref::adopt(cell)

@@ -10,6 +10,8 @@ use crate::error::{Failure, short_name};
 use crate::identity::Identity;
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Mailbox, Overflow, Phase, Then};
+use crate::supervisor::Reporter;
+use crate::time::timers;
 use core::time::Duration;
 use pirn::thread::{self, Panic};
 use std::io;
@@ -30,16 +32,6 @@ pub(crate) struct ActorCell<S> {
 pub(crate) struct Body<S> {
     pub(crate) state: Option<S>,
     pub(crate) recipe: Recipe<S>,
-}
-
-impl<S> Body<S> {
-    /// Returns the body of an actor that is given its state.
-    pub(crate) fn of(state: S) -> Body<S> {
-        Body {
-            state: Some(state),
-            recipe: Recipe::NONE,
-        }
-    }
 }
 
 /// The options of a builder, in one word: there may be a million actors.
@@ -67,7 +59,7 @@ pub(crate) struct Rare {
     pub(crate) threads: Threads,
     /// Called with the names of messages that were never begun.
     pub(crate) on_undelivered: Option<OnUndelivered>,
-    pub(crate) supervisor: Option<Overseer>,
+    pub(crate) supervisor: Option<Reporter>,
     /// How long a message may take.
     pub(crate) overtime: Option<Arc<Overtime>>,
     /// The least time between the starts of two messages.
@@ -75,6 +67,10 @@ pub(crate) struct Rare {
     /// How often the actor restarts without its supervisor.
     pub(crate) restarts: Option<Restarts>,
 }
+
+/// The pauses between attempts to start a thread for an actor: the first and the longest.
+pub(crate) const RETRY: (Duration, Duration) =
+    (Duration::from_millis(1), Duration::from_millis(100));
 
 /// Where the threads of an actor come from.
 #[derive(Clone, Default)]
@@ -103,15 +99,18 @@ impl Threads {
             Threads::Platform => std::thread::Builder::new().spawn(body).map(drop),
         }
     }
-}
 
-/// How an actor reports to its supervisor.
-#[derive(Clone)]
-pub(crate) struct Overseer {
-    /// Called with each change.
-    pub(crate) tell: Arc<dyn Fn(Change) + Send + Sync>,
-    /// After a failure the actor is held until the supervisor restarts or ends it.
-    pub(crate) holds: bool,
+    /// Starts a thread. If that fails, a timer tries again after `retry`, and so on.
+    pub(crate) fn start_surely(
+        self,
+        body: impl FnOnce() + Clone + Send + 'static,
+        retry: Duration,
+    ) {
+        if self.start(body.clone()).is_err() {
+            let later = move || self.start_surely(body, (retry * 2).min(RETRY.1));
+            timers::after(retry, later);
+        }
+    }
 }
 
 /// A change that an actor reports to its supervisor. The supervisor learns of the end as all
@@ -133,13 +132,13 @@ impl<S: Send> ActorCell<S> {
     pub(crate) unsafe fn borrowing(
         identity: Identity,
         (capacity, overflow): (usize, Overflow),
-        body: Body<S>,
+        (state, recipe): (Option<S>, Recipe<S>),
         options: Options,
     ) -> Arc<ActorCell<S>> {
         let cell = Arc::new(ActorCell {
             life: Life::new(identity),
             mailbox: Mailbox::new(capacity, overflow),
-            body: Mutex::new(body),
+            body: Mutex::new(Body { state, recipe }),
             options,
         });
         Arc::as_ptr(&cell).expose_provenance(); // for `arc`

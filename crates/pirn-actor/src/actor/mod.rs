@@ -21,12 +21,11 @@ pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};
 
 pub(crate) use cell::{
-    ActorCell, Body, Change, Item, OnUndelivered, Options, Overseer, Threads, on_undelivered,
-    tell_undelivered,
+    ActorCell, Change, Item, OnUndelivered, Options, RETRY, Threads, tell_undelivered,
 };
 pub(crate) use passing::{Onward, Passed};
 pub(crate) use recipe::{Hooks, Recipe};
 pub(crate) use reference::{reference, sends};
-pub(crate) use runner::{RETRY, exit, undelivered};
+pub(crate) use runner::{exit, undelivered};
 pub(crate) use sending::{Asked, Message, Put, Receive, Told};
 pub(crate) use weak::Sends;

@@ -96,20 +96,17 @@ pub(crate) struct Passed<M, R> {
 }
 
 impl<M, R> Passed<M, R> {
-    pub(crate) fn told(message: M) -> Passed<M, R> {
+    pub(crate) fn new(message: M, onward: impl Onward<R> + 'static, limit: Limit) -> Passed<M, R> {
+        let onward = Box::new(onward);
         Passed {
             message,
-            onward: Box::new(Dropped),
-            limit: Limit::NEVER,
+            onward,
+            limit,
         }
     }
 
-    pub(crate) fn tracked(message: M, handled: Handled) -> Passed<M, R> {
-        Passed {
-            message,
-            onward: Box::new(handled),
-            limit: Limit::NEVER,
-        }
+    pub(crate) fn told(message: M) -> Passed<M, R> {
+        Passed::new(message, Dropped, Limit::NEVER)
     }
 
     pub(crate) fn asked(
@@ -121,11 +118,7 @@ impl<M, R> Passed<M, R> {
     where
         R: Send + 'static,
     {
-        Passed {
-            message,
-            onward: Box::new(Asker { reply, way }),
-            limit,
-        }
+        Passed::new(message, Asker { reply, way }, limit)
     }
 
     /// Returns false if the asker has stopped waiting.

@@ -27,11 +27,29 @@ pub struct Ref<S: Send + 'static> {
     cell: Arc<ActorCell<S>>,
 }
 
-/// The traits that all references to actors share: a reference dereferences to its actor, is not
-/// counted any more when it is dropped, and shows the actor's name. The actor is in the field
-/// `cell`.
+/// The traits that all references to actors share: a reference dereferences to its actor, is
+/// counted until it is dropped, equals others to the same actor, and shows the actor's name. The
+/// actor is in the field `cell`; other fields are cloned.
 macro_rules! reference {
-    ([$($of:tt)*] $Ref:ty, $name:literal, $Actor:ty) => {
+    ([$($of:tt)*] $Ref:ty { cell $(, $field:ident)* }, $name:literal, $Actor:ty) => {
+        impl<$($of)*> Clone for $Ref {
+            fn clone(&self) -> Self {
+                self.cell.retain();
+                Self {
+                    cell: std::sync::Arc::clone(&self.cell),
+                    $($field: Clone::clone(&self.$field),)*
+                }
+            }
+        }
+
+        impl<$($of)*> PartialEq for $Ref {
+            fn eq(&self, other: &Self) -> bool {
+                self.cell.identity() == other.cell.identity()
+            }
+        }
+
+        impl<$($of)*> Eq for $Ref {}
+
         impl<$($of)*> core::ops::Deref for $Ref {
             type Target = $Actor;
             fn deref(&self) -> &Self::Target {
@@ -58,7 +76,7 @@ pub(crate) use reference;
 /// it, in the field `cell`.
 macro_rules! sends {
     ($Ref:ident, $name:literal, $Cell:ident) => {
-        reference!([S: Send + 'static] $Ref<S>, $name, dyn Actor);
+        reference!([S: Send + 'static] $Ref<S> { cell }, $name, dyn Actor);
 
         impl<S: Send + 'static> $Ref<S> {
             /// Takes over a reference that the caller has counted.
@@ -170,21 +188,6 @@ macro_rules! sends {
                 Address::new(Arc::clone(&self.cell) as Arc<_>)
             }
         }
-
-        impl<S: Send + 'static> Clone for $Ref<S> {
-            fn clone(&self) -> $Ref<S> {
-                self.cell.retain();
-                $Ref::adopt(Arc::clone(&self.cell))
-            }
-        }
-
-        impl<S: Send + 'static> PartialEq for $Ref<S> {
-            fn eq(&self, other: &$Ref<S>) -> bool {
-                Arc::ptr_eq(&self.cell, &other.cell)
-            }
-        }
-
-        impl<S: Send + 'static> Eq for $Ref<S> {}
 
         impl<S, M> Tell<M> for $Ref<S>
         where

@@ -11,7 +11,7 @@
 //! ```
 
 use super::cell::{
-    ActorCell, Body, Change, Item, Options, Threads, on_undelivered, tell_undelivered,
+    ActorCell, Body, Change, Item, Options, RETRY, Threads, on_undelivered, tell_undelivered,
 };
 use super::handler::Context;
 use super::overtime::Overtime;
@@ -19,26 +19,15 @@ use crate::error::{Exit, Failure, discard};
 use crate::identity::while_working_for;
 use crate::mailbox::{Batch, Next, Phase};
 use crate::poison::locked;
+use crate::snapshot;
 use crate::time::Limit;
-use crate::{snapshot, time};
-use core::time::Duration;
 use pirn::thread::{self, Panic};
 use std::sync::Arc;
 
-/// The pauses between attempts to start a thread for an actor: the first and the longest.
-pub(crate) const RETRY: (Duration, Duration) =
-    (Duration::from_millis(1), Duration::from_millis(100));
-
-/// Starts a thread for an actor. If that fails, the items stay in the mailbox, and a timer tries
-/// again soon.
+/// Starts a thread for an actor. Until that succeeds, the items stay in the mailbox.
 pub(super) fn start<S: Send>(cell: Arc<ActorCell<S>>) {
-    attempt(Threads::of(&cell.options), Due::new(cell), RETRY.0);
-}
-
-fn attempt(threads: Threads, due: Due, retry: Duration) {
-    if threads.start(move || due.run()).is_err() {
-        time::timers::after(retry, move || attempt(threads, due, next_retry(retry)));
-    }
+    let (threads, due) = (Threads::of(&cell.options), Due::new(cell));
+    threads.start_surely(move || due.run(), RETRY.0);
 }
 
 /// A thread to be started for an actor. Owns one count of its `Arc`.
@@ -76,10 +65,6 @@ impl Due {
         // that.
         unsafe { (self.run)(self.cell) }
     }
-}
-
-fn next_retry(retry: Duration) -> Duration {
-    (retry * 2).min(RETRY.1)
 }
 
 /// Why the runner leaves.
@@ -211,8 +196,8 @@ fn failed<S: Send>(
         }
         return None;
     }
-    let overseer = rare.and_then(|rare| rare.supervisor.as_ref());
-    if overseer.is_some_and(|overseer| overseer.holds) {
+    let reporter = rare.and_then(|rare| rare.supervisor.as_ref());
+    if reporter.is_some_and(|reporter| reporter.holds) {
         return Some(match cell.mailbox.pause(batch) {
             Next::End(phase) => Leave::End(exit(phase)),
             _ => {
@@ -224,11 +209,15 @@ fn failed<S: Send>(
     Some(Leave::End(how))
 }
 
-/// Reports the messages that were never begun, and drops them.
-pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, options: &Options) {
+/// Reports the messages that were never begun by their names, and drops them.
+pub(crate) fn undelivered<T>(
+    left: impl Iterator<Item = T>,
+    name: impl Fn(&T) -> &'static str,
+    options: &Options,
+) {
     let on_undelivered = on_undelivered(options);
     for item in left {
-        tell_undelivered(on_undelivered, item.name());
+        tell_undelivered(on_undelivered, name(&item));
         discard(item);
     }
 }
@@ -236,7 +225,7 @@ pub(crate) fn undelivered<S>(left: impl Iterator<Item = Item<S>>, options: &Opti
 fn end<S: Send>(cell: &ActorCell<S>, body: &mut Body<S>, batch: Batch<Item<S>>, exit: Exit) {
     let failure = body.recipe.stop(body.state.take(), &exit);
     let exit = failure.map_or(exit, Exit::Failed);
-    undelivered(cell.mailbox.finish(batch), &cell.options);
+    undelivered(cell.mailbox.finish(batch), Item::name, &cell.options);
     discard(core::mem::replace(
         &mut body.recipe,
         super::recipe::Recipe::NONE,
@@ -264,8 +253,8 @@ impl<S: Send> ActorCell<S> {
     /// Reports a change to the supervisor, if there is one.
     fn supervised(&self, change: Change) {
         let rare = self.options.as_deref();
-        if let Some(overseer) = rare.and_then(|rare| rare.supervisor.as_ref()) {
-            (overseer.tell)(change);
+        if let Some(reporter) = rare.and_then(|rare| rare.supervisor.as_ref()) {
+            reporter.changed(change);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Refusal, SendError};
 use crate::identity::{Identity, current_limit};
 use crate::life::Actor;
 use crate::mailbox::Patience;
+use crate::time::Limit;
 use crate::time::timers::Handled;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -127,7 +128,10 @@ impl<M, R> Sends<M> for WeakAddress<M, R> {
 
     fn tell_tracked(&self, message: M, handled: Handled) -> Result<(), SendError<M>> {
         match self.actor.upgrade() {
-            Some(actor) => actor.pass(Passed::tracked(message, handled), Patience::Beyond),
+            Some(actor) => {
+                let passed = Passed::new(message, handled, Limit::NEVER);
+                actor.pass(passed, Patience::Beyond)
+            }
             None => Err(self.gone(message)),
         }
     }

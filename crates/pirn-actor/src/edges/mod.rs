@@ -42,7 +42,7 @@
 mod search;
 
 use crate::error::Cycle;
-use crate::identity::{ByNumber, Identity, about_to_wait, works, works_for};
+use crate::identity::{ByNumber, Identity, about_to_wait, empty, works, works_for};
 use crate::life::Actor;
 use crate::poison::locked;
 use crate::time::Limit;
@@ -157,14 +157,14 @@ const TABLES: usize = 128;
 
 #[repr(align(64))]
 struct Table {
-    edges: Mutex<Option<Edges>>,
+    edges: Mutex<Edges>,
     /// The number of edges, read without the lock.
     count: AtomicUsize,
 }
 
 static EDGES: [Table; TABLES] = [const {
     Table {
-        edges: Mutex::new(None),
+        edges: Mutex::new(empty()),
         count: AtomicUsize::new(0),
     }
 }; TABLES];
@@ -174,8 +174,7 @@ impl Table {
         &EDGES[number as usize % TABLES]
     }
 
-    fn insert(&self, edges: &mut Option<Edges>, edge: Edge) {
-        let edges = edges.get_or_insert_default();
+    fn insert(&self, edges: &mut Edges, edge: Edge) {
         edges.insert(edge.from.number(), edge);
         // SeqCst: each of two actors that wait for each other counts its edge, and then loads the
         // other one's count in `Search::with_edge`. At least one of them sees the other's edge
@@ -183,8 +182,7 @@ impl Table {
         self.count.swap(edges.len(), Ordering::SeqCst);
     }
 
-    fn remove(&self, edges: &mut Option<Edges>, number: u64) -> Option<Edge> {
-        let edges = edges.as_mut()?;
+    fn remove(&self, edges: &mut Edges, number: u64) -> Option<Edge> {
         let edge = edges.remove(&number);
         // Relaxed: a thread that sees a count that is too high takes the lock.
         self.count.store(edges.len(), Ordering::Relaxed);
@@ -246,7 +244,7 @@ pub(crate) fn interrupted(actor: &Identity) {
 /// Returns the actor for which an actor waits.
 pub(crate) fn waits_for(number: u64) -> Option<Identity> {
     let edges = locked(&Table::of(number).edges);
-    let edge = edges.as_ref()?.get(&number)?;
+    let edge = edges.get(&number)?;
     let first = edge.to.first().cloned()?;
     (!edge.over.is_set()).then_some(first)
 }

@@ -26,7 +26,7 @@ struct Group {
 
 struct Search<'a> {
     /// All tables, locked. If `None`, each table is locked while it is searched.
-    tables: Option<Vec<MutexGuard<'static, Option<Edges>>>>,
+    tables: Option<Vec<MutexGuard<'static, Edges>>>,
     /// The actor that is about to wait, and its time limit.
     from: &'a Identity,
     limit: Limit,
@@ -67,15 +67,14 @@ impl Search<'_> {
     /// Calls `f` with the edge of an actor, if it has one.
     fn with_edge<R>(&self, number: u64, f: impl FnOnce(&Edge) -> R) -> Option<R> {
         if let Some(tables) = &self.tables {
-            let edges = tables[number as usize % TABLES].as_ref()?;
-            return edges.get(&number).map(f);
+            return tables[number as usize % TABLES].get(&number).map(f);
         }
         let table = Table::of(number);
         // SeqCst: pairs with the swap in `Table::insert`.
         if table.count.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        locked(&table.edges).as_ref()?.get(&number).map(f)
+        locked(&table.edges).get(&number).map(f)
     }
 
     /// Returns the target of an actor's wait, unless the actor gives up before the searching one.

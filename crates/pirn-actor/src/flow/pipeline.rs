@@ -232,16 +232,12 @@ impl<M: Send + 'static, A: Send + 'static, R: Send + 'static> Receive<M, R> for 
     }
 
     fn pass(&self, passed: Passed<M, R>, patience: Patience) -> Result<(), SendError<M>> {
-        let onward = Box::new(ToNext {
+        let onward = ToNext {
             next: self.next.clone(),
             onward: passed.onward,
             limit: passed.limit,
-        });
-        let passed = Passed {
-            message: passed.message,
-            onward,
-            limit: passed.limit,
         };
+        let passed = Passed::new(passed.message, onward, passed.limit);
         self.first.receiver().pass(passed, patience)
     }
 

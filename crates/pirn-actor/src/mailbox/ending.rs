@@ -9,8 +9,9 @@ use super::word::{END, HOLD};
 use super::{Mailbox, Phase, Shared, Then, Work};
 use crate::edges;
 use crate::identity::Identity;
+use crate::poison::wait_while;
 use pirn::thread::Thread;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 impl<T> Mailbox<T> {
     /// Ends the mailbox of the actor `at`, in the strictest phase that was asked for.
@@ -61,12 +62,9 @@ impl<T> Mailbox<T> {
     /// Locks when no interrupt of the runner is under way. Called by the runner, which is not
     /// interrupted while it holds the lock.
     pub(super) fn lock_settled(&self) -> MutexGuard<'_, Shared<T>> {
-        let mut shared = self.lock();
-        while shared.interrupts > 0 {
-            let waited = self.interrupted.wait(shared);
-            shared = waited.unwrap_or_else(PoisonError::into_inner);
-        }
-        shared
+        wait_while(&self.interrupted, self.lock(), |shared| {
+            shared.interrupts > 0
+        })
     }
 
     pub(super) fn end_in(&self, shared: &mut Shared<T>, phase: Phase) -> Then {

@@ -11,14 +11,8 @@ use pirn::thread::{self, Thread};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A sender that waits.
-struct Place<T> {
-    item: T,
-    ticket: Ticket,
-}
-
 /// All senders that wait at one mailbox. Guarded by the mailbox's lock.
-pub(crate) struct Line<T>(VecDeque<Place<T>>);
+pub(crate) struct Line<T>(VecDeque<(T, Arc<Ticket>)>);
 
 impl<T> Line<T> {
     pub(crate) const fn new() -> Line<T> {
@@ -35,54 +29,45 @@ impl<T> Line<T> {
 
     /// Puts the running thread's item at the end of the line. The thread then calls
     /// [`Ticket::wait`], without the lock, and [`leave`](Line::leave).
-    pub(crate) fn enter(&mut self, item: T) -> Ticket {
-        let ticket = Ticket(Arc::new(Sender {
+    pub(crate) fn enter(&mut self, item: T) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket {
             thread: thread::current(),
             is_decided: AtomicBool::new(false),
             over: Over::new(),
-        }));
-        self.0.push_back(Place {
-            item,
-            ticket: ticket.clone(),
         });
+        self.0.push_back((item, Arc::clone(&ticket)));
         ticket
     }
 
     /// Takes the first sender out, wakes it, and returns its item.
     pub(crate) fn admit(&mut self) -> Option<T> {
-        let place = self.0.pop_front()?;
-        place.ticket.0.wake();
-        Some(place.item)
+        let (item, ticket) = self.0.pop_front()?;
+        ticket.wake();
+        Some(item)
     }
 
     /// Returns the item of a sender that was not admitted.
-    pub(crate) fn leave(&mut self, ticket: &Ticket) -> Option<T> {
-        let is_own = |place: &Place<T>| Arc::ptr_eq(&place.ticket.0, &ticket.0);
-        let at = self.0.iter().position(is_own)?;
-        self.0.remove(at).map(|place| place.item)
+    pub(crate) fn leave(&mut self, own: &Arc<Ticket>) -> Option<T> {
+        let mut tickets = self.0.iter().map(|(_, ticket)| ticket);
+        let at = tickets.position(|ticket| Arc::ptr_eq(ticket, own))?;
+        self.0.remove(at).map(|(item, _)| item)
     }
 
     /// Wakes all senders. Each takes its own place out of the line.
     pub(crate) fn wake_all(&self) {
-        for place in &self.0 {
-            place.ticket.0.wake();
-        }
+        self.0.iter().for_each(|(_, ticket)| ticket.wake());
     }
 }
 
-/// A sender's handle of its place in a line.
-#[derive(Clone)]
-pub(crate) struct Ticket(Arc<Sender>);
-
-/// Wakes a sender.
-struct Sender {
+/// The wait of a sender in a line.
+pub(crate) struct Ticket {
     thread: Thread,
     /// The sender's place is gone, or the mailbox ends.
     is_decided: AtomicBool,
     over: Over,
 }
 
-impl Sender {
+impl Ticket {
     fn wake(&self) {
         self.over.set();
         // Release: pairs with the Acquire in `Ticket::wait`: what was done with the item comes
@@ -90,12 +75,10 @@ impl Sender {
         self.is_decided.store(true, Ordering::Release);
         self.thread.unpark();
     }
-}
 
-impl Ticket {
     /// Waits as [`wait`](Ticket::wait) does, with an edge from the running thread's actor to `to`.
     pub(crate) fn wait_for(&self, to: &To, limit: Limit) -> Refusal {
-        match Waits::begin(to, limit, &self.0.over) {
+        match Waits::begin(to, limit, &self.over) {
             Ok(_waits) => self.wait(limit),
             Err(cycle) => Refusal::Deadlock(cycle),
         }
@@ -104,8 +87,8 @@ impl Ticket {
     /// Waits until the sender is admitted, or the line is given up. Returns why the item is
     /// refused, which counts only if it is still in the line.
     pub(crate) fn wait(&self, limit: Limit) -> Refusal {
-        // Acquire: pairs with the Release in `Sender::wake`.
-        while !self.0.is_decided.load(Ordering::Acquire) {
+        // Acquire: pairs with the Release in `wake`.
+        while !self.is_decided.load(Ordering::Acquire) {
             if let Err(late) = limit.park() {
                 return late.into();
             }

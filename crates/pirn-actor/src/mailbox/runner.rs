@@ -46,18 +46,15 @@ pub(crate) enum Next<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// Notes which thread is the runner.
-    pub(crate) fn enter(&self, thread: Thread) {
-        let killed = {
-            let mut shared = self.lock();
-            let is_killed = shared.phase == Phase::Killing;
-            let killed = is_killed.then(|| thread.clone());
-            shared.work = Work::Running;
-            shared.runner = Some(thread);
-            killed
-        };
-        if let Some(thread) = killed {
-            thread.interrupt();
+    /// Notes that the running thread, `this`, is the runner.
+    pub(crate) fn enter(&self, this: Thread) {
+        let mut shared = self.lock();
+        shared.work = Work::Running;
+        shared.runner = Some(this);
+        let is_killed = shared.phase == Phase::Killing;
+        drop(shared);
+        if is_killed {
+            thread::current().interrupt();
         }
     }
 

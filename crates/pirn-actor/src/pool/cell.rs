@@ -23,6 +23,7 @@
 
 use super::builder::{Pool, Sizes};
 use super::ready::{Entry, Ready};
+use super::reference::Workers;
 use super::rules::{Rules, Tag};
 use super::worker::{Given, Worker};
 use crate::actor::{Builder, Hooks, Item, Options, Recipe};
@@ -45,7 +46,7 @@ pub(crate) struct PoolCell<S: Send + 'static> {
     pub(super) overflow: Overflow,
     pub(super) options: Options,
     pub(super) rules: Rules,
-    sizes: Sizes,
+    pub(super) sizes: Sizes,
     /// The builder of workers.
     workers: Builder,
     /// The hooks of the workers' states.
@@ -287,15 +288,11 @@ impl<S: Send + 'static> PoolCell<S> {
         worker.start();
     }
 
-    /// Returns the number of workers, and of busy ones.
-    pub(super) fn workers(&self) -> (usize, usize) {
+    /// Returns the numbers of workers.
+    pub(super) fn workers(&self) -> Workers {
         let shared = self.lock();
-        (shared.active, shared.busy)
-    }
-
-    /// Returns the least number of workers.
-    pub(super) fn least(&self) -> usize {
-        self.sizes.least
+        let (count, busy) = (shared.active, shared.busy);
+        Workers { count, busy }
     }
 }
 

@@ -6,7 +6,7 @@
 //! end, or to retire, ends the pool.
 
 use super::cell::{PoolCell, Shared};
-use crate::actor::{exit, undelivered};
+use crate::actor::{Item, exit, undelivered};
 use crate::error::{Exit, Failure, discard};
 use crate::life::Actor;
 use crate::mailbox::Phase;
@@ -78,7 +78,7 @@ impl<S: Send + 'static> PoolCell<S> {
         let left = shared.ready.take_all();
         let make = shared.make.take();
         drop(shared);
-        undelivered(left, &self.options);
+        undelivered(left, Item::name, &self.options);
         discard(make);
         snapshot::forget(self.identity());
         self.life.ending.publish(&how);

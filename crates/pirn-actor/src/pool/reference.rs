@@ -53,8 +53,7 @@ sends!(PoolRef, "PoolRef", PoolCell);
 impl<S: Send + 'static> PoolRef<S> {
     /// Returns the numbers of workers. They may change at once.
     pub fn workers(&self) -> Workers {
-        let (count, busy) = self.cell.workers();
-        Workers { count, busy }
+        self.cell.workers()
     }
 
     /// Waits until the least number of workers have their states.
@@ -62,7 +61,7 @@ impl<S: Send + 'static> PoolRef<S> {
     /// # Errors
     /// The pool has ended before, for instance because the recipe failed.
     pub fn ready(&self) -> Result<(), Exit> {
-        let least = u32::try_from(self.cell.least()).unwrap_or(u32::MAX);
+        let least = u32::try_from(self.cell.sizes.least).unwrap_or(u32::MAX);
         self.cell.life.ending.wait_built(least)
     }
 }

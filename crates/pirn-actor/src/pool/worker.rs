@@ -144,8 +144,7 @@ impl<S: Send + 'static> Actor for Worker<S> {
         Load {
             // Relaxed: a number for snapshots.
             begun: self.begun.load(Ordering::Relaxed),
-            waiting: 0,
-            senders: 0,
+            ..Load::default()
         }
     }
 }

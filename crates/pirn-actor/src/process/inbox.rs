@@ -50,8 +50,6 @@ pub struct Inbox<M> {
     pub(super) aside: VecDeque<Option<M>>,
     /// The supervisor waits for the process to pause.
     pub(super) is_told_to_pause: bool,
-    /// A receive has told the function that the process is to end.
-    told: Option<RecvError>,
 }
 
 impl<M> Inbox<M> {
@@ -61,7 +59,6 @@ impl<M> Inbox<M> {
             batch: Batch::new(),
             aside: VecDeque::new(),
             is_told_to_pause: false,
-            told: None,
         }
     }
 
@@ -162,7 +159,7 @@ impl<M> Inbox<M> {
     fn next(&mut self, limit: Limit) -> Result<M, RecvError> {
         let limit = limit.min(current_limit());
         loop {
-            let error = match self.cell.mailbox.next(&mut self.batch) {
+            return Err(match self.cell.mailbox.next(&mut self.batch) {
                 Next::Item(message) => return Ok(message),
                 Next::End(Phase::Closing) => RecvError::Closed,
                 Next::End(Phase::Killing) => RecvError::Interrupted,
@@ -181,26 +178,18 @@ impl<M> Inbox<M> {
                         Err(Late::Interrupted) => RecvError::Interrupted,
                     }
                 }
-            };
-            return Err(self.tell(error));
+            });
         }
     }
 
     /// Reports the end of the process before any message that was put aside.
-    fn check_end(&mut self) -> Result<(), RecvError> {
+    fn check_end(&self) -> Result<(), RecvError> {
         match self.cell.mailbox.phase() {
-            Phase::Killing => Err(self.tell(RecvError::Interrupted)),
-            phase if phase > Phase::Closing => Err(self.tell(RecvError::Stopped)),
+            Phase::Killing => Err(RecvError::Interrupted),
+            phase if phase > Phase::Closing => Err(RecvError::Stopped),
             _ if self.is_told_to_pause => Err(RecvError::Interrupted),
             _ => Ok(()),
         }
-    }
-
-    fn tell(&mut self, error: RecvError) -> RecvError {
-        if error != RecvError::TimedOut {
-            self.told = Some(error);
-        }
-        error
     }
 
     /// Ends the mailbox, and returns the messages that were never received.

@@ -9,10 +9,10 @@ pub use inbox::Search;
 pub use inbox::{Inbox, RecvError};
 
 use crate::actor::{
-    Builder, Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, on_undelivered,
-    reference, tell_undelivered,
+    Builder, Options, Passed, Receive, Recipient, Target, Tell, Threads, exit, reference,
+    undelivered,
 };
-use crate::error::{AskError, Exit, Failure, SendError, discard, short_name};
+use crate::error::{AskError, Exit, Failure, SendError, short_name};
 use crate::identity::{current_limit, while_working_for};
 use crate::life::{Actor, Life, Load};
 use crate::mailbox::{Mailbox, Patience, Phase, Then};
@@ -23,7 +23,7 @@ use crate::time::Limit;
 use core::time::Duration;
 use pirn::thread::{self, Panic, Thread};
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Makes a process: an actor that is a function with an [`Inbox`] and a thread of its own.
 ///
@@ -73,7 +73,7 @@ impl Builder {
         let cell = Arc::new_cyclic(|this| ProcessCell {
             life: Life::new(identity),
             mailbox: Mailbox::new(capacity, overflow),
-            waiter: Mutex::new(None),
+            waiter: OnceLock::new(),
             this: Weak::clone(this),
         });
         let then = cell.mailbox.begin();
@@ -96,17 +96,16 @@ pub(crate) struct ProcessCell<M> {
     life: Life,
     mailbox: Mailbox<M>,
     /// The process's thread, which may wait for a message.
-    waiter: Mutex<Option<Thread>>,
+    waiter: OnceLock<Thread>,
     this: Weak<ProcessCell<M>>,
 }
 
 impl<M> ProcessCell<M> {
     fn then(&self, then: Then) {
-        if then == Then::Start {
-            let waiter = locked(&self.waiter).clone();
-            if let Some(waiter) = waiter {
-                waiter.unpark();
-            }
+        if then == Then::Start
+            && let Some(waiter) = self.waiter.get()
+        {
+            waiter.unpark();
         }
     }
 
@@ -213,9 +212,8 @@ where
     M: Send + 'static,
     F: FnOnce(&mut Inbox<M>) -> T,
 {
-    let this = thread::current();
-    *locked(&cell.waiter) = Some(this.clone());
-    cell.mailbox.enter(this);
+    cell.waiter.get_or_init(thread::current);
+    cell.mailbox.enter(thread::current());
     let mut inbox = Inbox::new(Arc::clone(cell));
     let work = || while_working_for(&**cell, || f(&mut inbox));
     let outcome = Panic::catch(work);
@@ -224,11 +222,7 @@ where
         Ok(value) => (exit(phase), Some(value)),
         Err(panic) => (Exit::Failed(Failure::from(&panic)), None),
     };
-    let on_undelivered = on_undelivered(options);
-    for message in inbox.finish() {
-        tell_undelivered(on_undelivered, short_name::<M>());
-        discard(message);
-    }
+    undelivered(inbox.finish(), |_| short_name::<M>(), options);
     *locked(result) = value;
     snapshot::forget(cell.identity());
     cell.life.ending.publish(&exit);
@@ -307,17 +301,7 @@ impl<M: Send + 'static, T> Process<M, T> {
     }
 }
 
-reference!([M: Send + 'static, T] Process<M, T>, "Process", dyn Actor);
-
-impl<M: Send + 'static, T> Clone for Process<M, T> {
-    fn clone(&self) -> Process<M, T> {
-        self.cell.retain();
-        Process {
-            cell: Arc::clone(&self.cell),
-            result: Arc::clone(&self.result),
-        }
-    }
-}
+reference!([M: Send + 'static, T] Process<M, T> { cell, result }, "Process", dyn Actor);
 
 impl<M: Send + 'static, T> Tell<M> for Process<M, T> {
     fn send(&self, message: M) -> Result<(), SendError<M>> {

@@ -54,11 +54,9 @@ struct Kept {
 }
 
 /// A message of any type.
-pub(super) trait Message: Send {
+pub(super) trait Message: Any + Send {
     /// Puts the message before all others in the mailbox of the actor that now has the name.
     fn deliver(self: Box<Self>, to: &Faces) -> Result<(), (Refusal, Box<dyn Any + Send>)>;
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
 }
 
 impl<M: Send + 'static> Message for M {
@@ -71,10 +69,6 @@ impl<M: Send + 'static> Message for M {
             let refusal = error.refusal().clone();
             (refusal, Box::new(error.into_message()) as Box<_>)
         })
-    }
-
-    fn into_any(self: Box<M>) -> Box<dyn Any + Send> {
-        self
     }
 }
 
@@ -117,7 +111,7 @@ impl Early {
         if self.count(name) == 0 {
             self.names.remove(name);
         }
-        let expired = expired.map(|kept| (Refusal::TimedOut, kept.message.into_any()));
+        let expired = expired.map(|kept| (Refusal::TimedOut, kept.message as Box<_>));
         self.hand_out(name, expired)
     }
 
@@ -156,7 +150,7 @@ impl Drop for Early {
         for (name, kept) in core::mem::take(&mut self.names) {
             let left = kept.into_iter().map(|kept| {
                 kept.timer.cancel();
-                (Refusal::Closed, kept.message.into_any())
+                (Refusal::Closed, kept.message as Box<_>)
             });
             drop(self.hand_out(&name, left));
         }

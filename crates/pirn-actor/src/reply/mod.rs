@@ -9,7 +9,7 @@ use crate::error::{AskError, Failure};
 use crate::identity::current_limit;
 use crate::time::Limit;
 use core::fmt;
-use core::future::{Future, IntoFuture};
+use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
@@ -212,26 +212,13 @@ impl<R> fmt::Debug for Reply<R> {
     }
 }
 
-impl<R> IntoFuture for Reply<R> {
-    type Output = Result<R, AskError>;
-    type IntoFuture = ReplyFuture<R>;
-
-    fn into_future(self) -> ReplyFuture<R> {
-        ReplyFuture(self)
-    }
-}
-
-/// A [`Reply`] awaited by async code.
-#[must_use = "a request whose reply is dropped may not be handled"]
-#[derive(Debug)]
-pub struct ReplyFuture<R>(Reply<R>);
-
-impl<R> Future for ReplyFuture<R> {
+/// Async code awaits the answer.
+impl<R> Future for Reply<R> {
     type Output = Result<R, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waiter = || Waiter::Task(context.waker().clone());
-        match self.0.slot.take_or_wait(waiter) {
+        match self.slot.take_or_wait(waiter) {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         }

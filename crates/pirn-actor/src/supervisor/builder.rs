@@ -1,23 +1,23 @@
 //! Builders of supervisors.
 
-use super::events::TreeEvent;
-use super::node::{Branch, Leaf, Node};
+use super::events::{Event, Reporter, TreeEvent};
+use super::node::{self, Branch, Slot, Start};
 use super::plan::Strategy;
-use super::run::{Child, Kind, Parent, Rules, Runner};
+use super::run::{Child, Kind, Rules, Runner};
 use super::table::{Entry, Table, What};
 use super::tree::{Awaited, Siblings, Tree};
 use crate::actor::{Builder, IntoRecipe, Restarts};
-use crate::error::{Failure, short_name};
+use crate::error::{Exit, Failure, short_name};
 use crate::life::Actor;
+use crate::poison::locked;
 use crate::process::Inbox;
 use core::fmt;
 use core::ops::{Deref, Range};
 use core::time::Duration;
-use pirn::thread;
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 /// A builder of a supervisor. The supervisor starts its children in order, restarts them when they
 /// fail, and ends them in reverse order.
@@ -168,7 +168,7 @@ impl Supervisor {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::{Context, Handler};
+    /// use pirn_actor::{Context, Handler, Ref};
     /// use pirn_actor::supervisor::{Supervisor, TreeEvent};
     /// use std::sync::mpsc;
     ///
@@ -185,7 +185,7 @@ impl Supervisor {
     ///     .child("careless", || Careless)
     ///     .start()
     ///     .unwrap();
-    /// app.get::<Careless>("careless").unwrap().send(()).unwrap();
+    /// app.get::<Ref<Careless>>("careless").unwrap().send(()).unwrap();
     /// let TreeEvent::Failed { child, failure, .. } = told.recv().unwrap() else { panic!() };
     /// assert_eq!(format!("{child} {failure}"), "careless panicked: oh no");
     /// assert!(matches!(told.recv().unwrap(), TreeEvent::Restarted { .. }));
@@ -202,8 +202,8 @@ impl Supervisor {
         recipe: impl IntoRecipe<S>,
     ) -> Supervisor {
         let (mut make, hooks) = recipe.into_parts();
-        let leaf = Leaf::actor(move || Ok(make()), hooks);
-        self.leaf(name.into(), short_name::<S>(), leaf)
+        let start = node::actor(move || Ok(make()), hooks);
+        self.leaf(name.into(), short_name::<S>(), start)
     }
 
     /// Adds an actor with a recipe that may fail.
@@ -214,15 +214,21 @@ impl Supervisor {
         F: FnMut() -> Result<S, E> + Send + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        self.leaf(name.into(), short_name::<S>(), Leaf::actor(make, None))
+        self.leaf(name.into(), short_name::<S>(), node::actor(make, None))
     }
 
-    fn leaf<R>(self, name: Arc<str>, kind: &'static str, leaf: Leaf<R>) -> Supervisor
+    fn leaf<R>(
+        self,
+        name: Arc<str>,
+        kind: &'static str,
+        start: impl FnMut(Builder, &Reporter) -> io::Result<R> + Send + 'static,
+    ) -> Supervisor
     where
-        R: Deref<Target = dyn Actor> + Clone + Send + 'static,
+        R: Deref<Target = dyn Actor> + Send + 'static,
     {
-        let what = What::Actor(Box::new(leaf.slot()));
-        self.add(name, kind, what, Box::new(leaf))
+        let slot = Slot::default();
+        let what = What::Actor(Box::new(Arc::clone(&slot)));
+        self.add(name, kind, what, node::leaf(slot, start))
     }
 
     /// Adds a process: its function runs again, from the beginning, at each restart.
@@ -250,7 +256,7 @@ impl Supervisor {
     ///     })
     ///     .start()
     ///     .unwrap();
-    /// let count: Process<(u32, ReplyTo<u32>)> = app.get_process("count").unwrap();
+    /// let count: Process<(u32, ReplyTo<u32>)> = app.get("count").unwrap();
     /// assert_eq!(count.ask(|reply| (5, reply)), Ok(5));
     /// assert!(count.ask(|reply| (13, reply)).is_err());
     /// assert_eq!(count.ask(|reply| (5, reply)), Ok(5)); // from the beginning
@@ -260,7 +266,7 @@ impl Supervisor {
         M: Send + 'static,
         F: FnMut(&mut Inbox<M>) + Send + 'static,
     {
-        self.leaf(name.into(), "process", Leaf::process(function))
+        self.leaf(name.into(), "process", node::process(function))
     }
 
     /// Adds a supervisor with its children, under this name.
@@ -270,6 +276,7 @@ impl Supervisor {
     ///
     /// # Examples
     /// ```
+    /// use pirn_actor::Ref;
     /// use pirn_actor::supervisor::Supervisor;
     ///
     /// let billing = Supervisor::one_for_all()
@@ -279,7 +286,7 @@ impl Supervisor {
     ///     .supervisor("billing", billing)
     ///     .start()
     ///     .unwrap();
-    /// let ledger = app.get::<Vec<u64>>("billing/ledger").unwrap();
+    /// let ledger: Ref<Vec<u64>> = app.get("billing/ledger").unwrap();
     /// assert_eq!(ledger.run(|rows| rows.len()), Ok(0));
     /// ```
     pub fn supervisor(mut self, name: impl Into<Arc<str>>, supervisor: Supervisor) -> Supervisor {
@@ -287,23 +294,17 @@ impl Supervisor {
         let twice = supervisor.twice.as_ref();
         let twice = twice.map(|child| format!("{name}/{child}").into());
         self.twice = self.twice.or(twice);
-        let runner = supervisor.name(Arc::clone(&name)).runner();
-        let what = What::Tree(runner.table());
-        self.add(name, "supervisor", what, Box::new(Branch::new(runner)))
+        let branch = supervisor.name(Arc::clone(&name)).branch();
+        let what = What::Tree(Arc::clone(&branch.table));
+        self.add(name, "supervisor", what, branch.into_start())
     }
 
-    fn add(
-        mut self,
-        name: Arc<str>,
-        kind: &'static str,
-        what: What,
-        node: Box<dyn Node>,
-    ) -> Supervisor {
+    fn add(mut self, name: Arc<str>, kind: &'static str, what: What, start: Start) -> Supervisor {
         if self.entries.iter().any(|entry| entry.name == name) {
             self.twice.get_or_insert_with(|| Arc::clone(&name));
         }
         self.entries.push(Entry::new(Arc::clone(&name), kind, what));
-        self.children.push(Child::new(name, node));
+        self.children.push(Child::new(name, start));
         self
     }
 
@@ -315,6 +316,7 @@ impl Supervisor {
     ///
     /// # Examples
     /// ```
+    /// use pirn_actor::Ref;
     /// use pirn_actor::supervisor::{ChildState, Supervisor};
     ///
     /// let app = Supervisor::one_for_one()
@@ -322,7 +324,7 @@ impl Supervisor {
     ///     .transient()
     ///     .start()
     ///     .unwrap();
-    /// let import = app.get::<u64>("import").unwrap();
+    /// let import: Ref<u64> = app.get("import").unwrap();
     /// import.close();
     /// import.join();
     /// # while app.children()[0].state != ChildState::Ended { std::thread::yield_now() }
@@ -350,7 +352,7 @@ impl Supervisor {
     ///
     /// # Examples
     /// ```
-    /// use pirn_actor::Builder;
+    /// use pirn_actor::{Builder, Ref};
     /// use pirn_actor::supervisor::Supervisor;
     /// use std::time::Duration;
     ///
@@ -360,7 +362,7 @@ impl Supervisor {
     ///     .builder(small)
     ///     .start()
     ///     .unwrap();
-    /// let list = app.get::<Vec<u64>>("list").unwrap();
+    /// let list: Ref<Vec<u64>> = app.get("list").unwrap();
     /// assert_eq!(list.run(|list| list.len()), Ok(0));
     /// ```
     pub fn builder(mut self, builder: Builder) -> Supervisor {
@@ -427,7 +429,7 @@ impl Supervisor {
     ///     .try_child("report", move || before.get("rows").map(|rows| Report { rows }))
     ///     .start()
     ///     .unwrap();
-    /// assert_eq!(app.get::<Report>("report").unwrap().ask(()), Ok(3));
+    /// assert_eq!(app.get::<Ref<Report>>("report").unwrap().ask(()), Ok(3));
     /// ```
     pub fn siblings(&self) -> Siblings {
         Siblings {
@@ -437,7 +439,7 @@ impl Supervisor {
     }
 
     /// Adds an actor that calls a closure for each message. The recipe makes the closure, at first
-    /// and at each restart. [`Tree::address`](crate::supervisor::Tree::address) finds it.
+    /// and at each restart. Look-ups find its [`Address`](crate::Address).
     ///
     /// # Examples
     /// ```
@@ -454,7 +456,7 @@ impl Supervisor {
     ///     })
     ///     .start()
     ///     .unwrap();
-    /// let sum: Address<u32, u32> = app.address("sum").unwrap();
+    /// let sum: Address<u32, u32> = app.get("sum").unwrap();
     /// assert_eq!((sum.ask(2), sum.ask(3)), (Ok(2), Ok(5)));
     /// ```
     pub fn function<M, R, F>(
@@ -467,15 +469,17 @@ impl Supervisor {
         R: Send + 'static,
         F: FnMut(M) -> R + Send + 'static,
     {
-        self.leaf(name.into(), "function", Leaf::function(recipe))
+        self.leaf(name.into(), "function", node::function(recipe))
     }
 
-    pub(super) fn runner(self) -> Runner {
+    fn branch(self) -> Branch {
         let (sender, events) = channel();
         let table = Table::new(self.name, self.entries, sender);
         let is_new = self.table.set(Arc::downgrade(&table)).is_ok();
         debug_assert!(is_new, "a supervisor is started once");
-        Runner::new(table, self.rules, self.children, events)
+        let runner = Runner::new(Arc::clone(&table), self.rules, self.children, events);
+        let runner = Arc::new(Mutex::new(runner));
+        Branch { runner, table }
     }
 
     /// Starts the children in order, each when the child before is ready.
@@ -501,27 +505,31 @@ impl Supervisor {
         if let Some(name) = self.twice {
             return Err(StartError::SameName { name });
         }
-        let mut runner = self.runner();
-        let table = runner.table();
-        let (tell, told) = channel();
-        runner.set_parent(Parent::Starter(Some(tell)));
-        let tree = Tree(Arc::clone(&table));
-        let body = move || {
-            let exit = runner.run();
-            runner.finish();
+        let root = self.branch();
+        let tree = Tree(Arc::clone(&root.table));
+        let (events, told) = channel();
+        let starter = Reporter {
+            child: 0,
+            holds: false,
+            events,
+            path: String::new(),
+            hook: None,
+        };
+        let (tell, runner) = (starter.clone(), Arc::clone(&root.runner));
+        let table = Arc::clone(&root.table);
+        let ended = move |exit: Exit| {
+            locked(&runner).finish();
+            tell.ended(exit.clone());
             table.life.ending.publish(&exit);
         };
-        thread::Builder::new()
-            .name(tree.name().to_string())
-            .spawn(body)
-            .map_err(StartError::Thread)?;
-        match told.recv() {
-            Ok(started) => started.map(|()| tree),
-            Err(_) => Err(StartError::Failed {
-                child: tree.name(),
-                failure: Failure::new("the supervisor has failed"),
-            }),
+        root.start(starter, ended).map_err(StartError::Thread)?;
+        if let Ok(Event::Changed(..)) = told.recv() {
+            return Ok(tree);
         }
+        let not_started = locked(&root.runner).not_started.take();
+        let failed = || (tree.name(), Failure::new("the supervisor has failed"));
+        let (child, failure) = not_started.unwrap_or_else(failed);
+        Err(StartError::Failed { child, failure })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The events that a supervisor handles, and those that it reports.
 
-use crate::actor::{Change, Overseer};
+use crate::actor::Change;
 use crate::error::{Exit, Failure};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -20,18 +20,19 @@ pub(super) enum Event {
 
 /// A child's handle for reports to its supervisor.
 #[derive(Clone)]
-pub(super) struct Reporter {
+pub(crate) struct Reporter {
     pub(super) child: usize,
-    /// The child is held after a failure, instead of ending.
-    pub(super) holds: bool,
+    /// After a failure the child is held until the supervisor restarts or ends it.
+    pub(crate) holds: bool,
     pub(super) events: Sender<Event>,
-    /// The child's name, prefixed with the names of the supervisors above it.
-    pub(super) path: Arc<str>,
+    /// The prefix of the names of the child's own children: its name, and those of the supervisors
+    /// above it.
+    pub(super) path: String,
     pub(super) hook: Option<Hook>,
 }
 
 impl Reporter {
-    pub(super) fn changed(&self, change: Change) {
+    pub(crate) fn changed(&self, change: Change) {
         self.tell(Event::Changed(self.child, change));
     }
 
@@ -42,15 +43,6 @@ impl Reporter {
     /// Sends an event. If that fails, the supervisor has ended.
     fn tell(&self, event: Event) {
         let _ = self.events.send(event);
-    }
-
-    /// Returns an overseer that reports an actor's changes here.
-    pub(super) fn overseer(&self) -> Overseer {
-        let reporter = self.clone();
-        Overseer {
-            tell: Arc::new(move |change| reporter.changed(change)),
-            holds: self.holds,
-        }
     }
 }
 

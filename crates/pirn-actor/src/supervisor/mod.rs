@@ -22,6 +22,7 @@ mod table;
 mod tree;
 
 pub use builder::{StartError, Supervisor};
+pub(crate) use events::Reporter;
 pub use events::TreeEvent;
 pub use table::{ChildInfo, ChildState};
 pub use tree::{Siblings, Tree};

@@ -15,11 +15,10 @@
 //! then keeps all others from being restarted, and if a child fails while another one starts and
 //! asks it, the supervisor would wait for both.
 
-use super::builder::StartError;
 use super::events::{Event, Hook, Reporter, TreeEvent};
-use super::node::Node;
+use super::node::Start;
 use super::plan::{self, Stage, Status, Strategy};
-use super::table::{ChildState, Table};
+use super::table::{ChildState, Table, What};
 use crate::actor::{Builder, Change, Restarts};
 use crate::error::{Exit, Failure, discard};
 use crate::life::Actor;
@@ -29,7 +28,7 @@ use core::time::Duration;
 use pirn::thread::Panic;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 /// The settings of a supervisor.
@@ -50,14 +49,6 @@ enum Goal {
     End(Exit),
 }
 
-/// The receiver of a supervisor's own changes.
-pub(super) enum Parent {
-    /// The thread that starts the tree, until it is ready.
-    Starter(Option<Sender<Result<(), StartError>>>),
-    /// The supervisor above.
-    Supervisor(Reporter),
-}
-
 pub(super) struct Runner {
     table: Arc<Table>,
     rules: Rules,
@@ -70,8 +61,9 @@ pub(super) struct Runner {
     /// The children start in order, whatever the strategy.
     is_starting: bool,
     /// The child that kept the tree from starting.
-    not_started: Option<(Arc<str>, Failure)>,
-    parent: Parent,
+    pub(super) not_started: Option<(Arc<str>, Failure)>,
+    /// The supervisor above, or the thread that starts the tree. Set when this begins.
+    parent: Option<Reporter>,
     events: Receiver<Event>,
 }
 
@@ -91,21 +83,9 @@ impl Runner {
             goal: Goal::Up,
             is_starting: true,
             not_started: None,
-            parent: Parent::Starter(None),
+            parent: None,
             events,
         }
-    }
-
-    pub(super) fn table(&self) -> Arc<Table> {
-        Arc::clone(&self.table)
-    }
-
-    pub(super) fn set_parent(&mut self, parent: Parent) {
-        if let Parent::Supervisor(reporter) = &parent {
-            // The hook of the tree above, unless this supervisor has its own.
-            self.rules.hook = self.rules.hook.take().or_else(|| reporter.hook.clone());
-        }
-        self.parent = parent;
     }
 
     /// Runs the tree until it has ended.
@@ -129,22 +109,14 @@ impl Runner {
         }
     }
 
-    /// Tells the starter that the tree has ended before it was ready, and drops the children.
-    pub(super) fn finish(mut self) {
-        let sender = match &mut self.parent {
-            Parent::Starter(sender) => sender.take(),
-            Parent::Supervisor(_) => None,
-        };
-        let not_started = self.not_started.take();
-        self.children.into_iter().for_each(discard);
-        if let (Some(sender), Some((child, failure))) = (sender, not_started) {
-            let _ = sender.send(Err(StartError::Failed { child, failure }));
-        }
+    /// Drops the children, which have ended for good.
+    pub(super) fn finish(&mut self) {
+        self.children.drain(..).for_each(discard);
     }
 
     /// Starts over with all children, including those that have ended and those that never began,
     /// and reports to this parent.
-    pub(super) fn begin_again(&mut self, parent: Parent) {
+    pub(super) fn begin_again(&mut self, parent: Reporter) {
         // Handles the events since the last end: ends of children, and perhaps a second stop.
         while let Ok(event) = self.events.try_recv() {
             self.handle(event);
@@ -159,7 +131,9 @@ impl Runner {
         self.not_started = None;
         self.goal = Goal::Up;
         self.is_starting = true;
-        self.set_parent(parent);
+        // The hook of the tree above, unless this supervisor has its own.
+        self.rules.hook = self.rules.hook.take().or_else(|| parent.hook.clone());
+        self.parent = Some(parent);
     }
 
     fn next_event(&self) -> Option<Event> {
@@ -219,18 +193,24 @@ impl Runner {
     /// Starts a child, or restarts it.
     fn bring_up(&mut self, i: usize) {
         self.put(i, Stage::Starting);
+        if let Some(actor) = &self.children[i].actor {
+            return actor.go_on();
+        }
         let reporter = Reporter {
             child: i,
             holds: self.children[i].kind != Kind::Temporary,
             events: self.table.events.clone(),
-            path: self.path(i),
+            path: format!("{}/", self.path(i)),
             hook: self.rules.hook.clone(),
         };
         let child = &mut self.children[i];
-        if core::mem::replace(&mut child.is_begun, true) {
-            child.node.go_on();
-        } else if let Err(failure) = child.node.begin(&child.name, &child.builder, reporter) {
-            self.handle(Event::Ended(i, Exit::Failed(failure)));
+        let builder = child.builder.clone().name(Arc::clone(&child.name));
+        match (child.start)(builder, reporter) {
+            Ok(actor) => child.actor = Some(actor),
+            Err(error) => {
+                let failure = Failure::new(error.to_string());
+                self.handle(Event::Ended(i, Exit::Failed(failure)));
+            }
         }
     }
 
@@ -242,14 +222,9 @@ impl Runner {
         }
     }
 
-    fn tell_parent(&mut self, change: Change) {
-        match &mut self.parent {
-            Parent::Starter(sender) => {
-                if let Some(sender) = sender.take() {
-                    let _ = sender.send(Ok(()));
-                }
-            }
-            Parent::Supervisor(reporter) => reporter.changed(change),
+    fn tell_parent(&self, change: Change) {
+        if let Some(parent) = &self.parent {
+            parent.changed(change);
         }
     }
 
@@ -272,11 +247,8 @@ impl Runner {
 
     /// Returns a child's name, prefixed with the names of the supervisors above it.
     fn path(&self, i: usize) -> Arc<str> {
-        let name = &self.children[i].name;
-        match &self.parent {
-            Parent::Starter(_) => Arc::clone(name),
-            Parent::Supervisor(reporter) => format!("{}/{name}", reporter.path).into(),
-        }
+        let above = self.parent.as_ref().map_or("", |parent| &parent.path);
+        format!("{above}{}", self.children[i].name).into()
     }
 
     /// Calls the hook with an event of a child.
@@ -311,13 +283,13 @@ impl Kind {
 pub(super) struct Child {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
-    pub(super) node: Box<dyn Node>,
+    pub(super) start: Start,
+    /// Set when the child has begun, until it has ended.
+    pub(super) actor: Option<Arc<dyn Actor>>,
     /// The builder of the child's actor.
     pub(super) builder: Builder,
     /// The time that it may take to go down, if it is not the supervisor's.
     pub(super) grace: Option<Duration>,
-    /// There is an actor: it was begun, and has not ended.
-    pub(super) is_begun: bool,
     /// It was never ready.
     pub(super) is_new: bool,
     /// While it is going down: the time limit, and whether it was killed.
@@ -326,14 +298,14 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn new(name: Arc<str>, node: Box<dyn Node>) -> Child {
+    pub(super) fn new(name: Arc<str>, start: Start) -> Child {
         Child {
             name,
             kind: Kind::Permanent,
-            node,
+            start,
+            actor: None,
             builder: Builder::new(),
             grace: None,
-            is_begun: false,
             is_new: true,
             until: None,
             is_killed: false,
@@ -394,7 +366,7 @@ impl Runner {
 
     /// A child has ended: the supervisor told it to, or other code has ended it.
     fn ended(&mut self, i: usize, exit: Exit) {
-        self.children[i].is_begun = false;
+        self.children[i].actor = None;
         let at = self.statuses[i].stage;
         let begins_anew = self.children[i].kind.restarts_after(&exit);
         match at {
@@ -448,11 +420,8 @@ impl Runner {
 
     /// Fails the supervisor as a whole, since `failure` of this child is one too many.
     fn give_up(&mut self, i: usize, failure: Failure, all: Failure) {
-        let mends_above = match &self.parent {
-            Parent::Starter(_) => false,
-            Parent::Supervisor(reporter) => reporter.holds && !self.children[i].is_new,
-        };
-        if mends_above {
+        let mends_above = self.parent.as_ref().is_some_and(|parent| parent.holds);
+        if mends_above && !self.children[i].is_new {
             return self.hold_all(Goal::Hold(Some(all)));
         }
         if self.is_starting {
@@ -492,13 +461,15 @@ impl Runner {
         let ends = self.ends(i);
         self.put(i, Stage::Stopping);
         let child = &mut self.children[i];
-        if ends {
-            child.node.end(Phase::Stopping);
-        } else {
-            child.node.hold();
+        if let Some(actor) = &child.actor {
+            match ends {
+                true => actor.end(Phase::Stopping),
+                false => actor.hold(),
+            }
         }
         child.is_killed = false;
-        if !child.node.is_tree() {
+        // A supervisor limits the time that its own children take.
+        if !matches!(self.table.entries[i].what, What::Tree(_)) {
             let grace = child.grace.unwrap_or(self.rules.grace);
             child.until = Instant::now().checked_add(grace);
         }
@@ -516,7 +487,9 @@ impl Runner {
             if ends && !child.is_killed {
                 child.is_killed = true;
                 child.until = now.checked_add(child.grace.unwrap_or(self.rules.grace));
-                child.node.end(Phase::Killing);
+                if let Some(actor) = &child.actor {
+                    actor.end(Phase::Killing);
+                }
                 continue;
             }
             self.put(i, if ends { Stage::Abandoned } else { Stage::Stuck });
@@ -541,7 +514,7 @@ impl Runner {
         for i in 0..self.children.len() {
             match self.statuses[i].stage {
                 Stage::Ended | Stage::Abandoned => {}
-                _ if self.children[i].is_begun => self.put(i, Stage::ToStop),
+                _ if self.children[i].actor.is_some() => self.put(i, Stage::ToStop),
                 _ => self.put(i, Stage::Ended),
             }
         }

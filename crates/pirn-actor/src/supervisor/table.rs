@@ -33,6 +33,11 @@ impl Table {
         })
     }
 
+    /// Sends the runner an event. If that fails, the supervisor has ended.
+    fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
     pub(super) fn heard(&self) {
         // Relaxed: a number for snapshots.
         self.heard.fetch_add(1, Ordering::Relaxed);
@@ -50,8 +55,15 @@ impl Actor for Table {
 
     /// Stops the tree in each phase: its children have their own grace.
     fn end(&self, _: Phase) {
-        // If this fails, the supervisor has ended.
-        let _ = self.events.send(Event::Stop);
+        self.tell(Event::Stop);
+    }
+
+    fn hold(&self) {
+        self.tell(Event::Hold);
+    }
+
+    fn go_on(&self) {
+        self.tell(Event::GoOn);
     }
 
     fn kind(&self) -> &'static str {
@@ -62,8 +74,7 @@ impl Actor for Table {
         Load {
             // Relaxed: a number for snapshots.
             begun: self.heard.load(Ordering::Relaxed),
-            waiting: 0,
-            senders: 0,
+            ..Load::default()
         }
     }
 }

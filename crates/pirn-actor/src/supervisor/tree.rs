@@ -2,11 +2,9 @@
 
 use super::node::Slot;
 use super::table::{ChildInfo, Entry, Table, What};
-use crate::actor::{Address, Ref};
 use crate::error::LookupError;
 use crate::life::Actor;
 use crate::poison::locked;
-use crate::process::Process;
 use core::fmt;
 use core::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
@@ -36,8 +34,10 @@ impl Deref for Tree {
 }
 
 impl Tree {
-    /// Returns a child, by its name. The child of a nested supervisor has the name
-    /// `supervisor/child`.
+    /// Returns a child, by its name: a [`Ref`](crate::Ref), the
+    /// [`Process`](crate::process::Process), or the [`Address`](crate::Address) of a
+    /// [function](crate::supervisor::Supervisor::function), whose state has no name. The child of a
+    /// nested supervisor has the name `supervisor/child`.
     ///
     /// The reference stays good when the child fails and is restarted, and messages stay in its
     /// mailbox. If other code ends the child, the supervisor may
@@ -45,29 +45,11 @@ impl Tree {
     /// this method returns from then on.
     ///
     /// # Errors
-    /// If there is no child with this name, or its state has another type.
-    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
-        find(&self.0.entries, name)
-    }
-
-    /// Returns a child that is a process, by its name, as [`get`](Tree::get) does.
-    ///
-    /// # Errors
-    /// If there is no child with this name, or it is not a process for messages of this type.
-    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, LookupError> {
-        find(&self.0.entries, name)
-    }
-
-    /// Returns the address of a child that is a
-    /// [function](crate::supervisor::Supervisor::function), by its name. The type of such a child's
-    /// state has no name.
-    ///
-    /// # Errors
-    /// If there is no child with this name, or it is not a function for these messages and answers.
-    pub fn address<M: 'static, R: 'static>(
-        &self,
-        name: &str,
-    ) -> Result<Address<M, R>, LookupError> {
+    /// If there is no child with this name, or it has another type.
+    pub fn get<R>(&self, name: &str) -> Result<R, LookupError>
+    where
+        R: Deref<Target = dyn Actor> + Clone + Send + 'static,
+    {
         find(&self.0.entries, name)
     }
 
@@ -141,32 +123,11 @@ impl Siblings {
     /// Returns a child, by its name, as [`Tree::get`](crate::supervisor::Tree::get) does.
     ///
     /// # Errors
-    /// If no such child was added before, or its state has another type, or it has not begun yet.
-    pub fn get<S: Send + 'static>(&self, name: &str) -> Result<Ref<S>, LookupError> {
-        self.find(name)
-    }
-
-    /// Returns a child that is a process, by its name.
-    ///
-    /// # Errors
-    /// As for [`get`](Siblings::get).
-    pub fn get_process<M: Send + 'static>(&self, name: &str) -> Result<Process<M>, LookupError> {
-        self.find(name)
-    }
-
-    /// Returns the address of a child that is a
-    /// [function](crate::supervisor::Supervisor::function), by its name.
-    ///
-    /// # Errors
-    /// As for [`get`](Siblings::get).
-    pub fn address<M: 'static, R: 'static>(
-        &self,
-        name: &str,
-    ) -> Result<Address<M, R>, LookupError> {
-        self.find(name)
-    }
-
-    fn find<T: Clone + Send + 'static>(&self, name: &str) -> Result<T, LookupError> {
+    /// If no such child was added before, or it has another type, or it has not begun yet.
+    pub fn get<R>(&self, name: &str) -> Result<R, LookupError>
+    where
+        R: Deref<Target = dyn Actor> + Clone + Send + 'static,
+    {
         let table = self.table.get().and_then(Weak::upgrade);
         let table = table.ok_or_else(|| LookupError::Unknown { name: name.into() })?;
         find(&table.entries[..self.count], name)

@@ -143,13 +143,10 @@ impl TimerHandle {
     pub(crate) fn end_with(&self, receiver: &(dyn Actor + 'static)) {
         let timer = self.clone();
         let cancel = Box::new(move |_: &Exit| _ = timer.cancel());
-        let watching = Watching::begin(&receiver.this(), cancel);
-        let mut timers = locked(&TIMERS);
-        if let Some(timer) = timers.all.get_mut(&self.number) {
-            timer.receiver = Some(watching);
-        } else {
-            drop(timers);
-            drop(watching);
+        // Dropped without the lock if the timer is gone.
+        let mut watching = Some(Watching::begin(&receiver.this(), cancel));
+        if let Some(timer) = locked(&TIMERS).all.get_mut(&self.number) {
+            timer.receiver = watching.take();
         }
     }
 

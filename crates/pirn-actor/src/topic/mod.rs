@@ -22,9 +22,10 @@ use crate::mailbox::Patience;
 use crate::poison::locked;
 use core::fmt;
 use core::time::Duration;
+use pirn::thread::Panic;
 use std::error::Error;
 use std::sync::{Arc, Mutex, Weak};
-use subscriber::{Call, Delivered, Ends, Subscriber};
+use subscriber::{Deliver, Delivered, Ends, Subscriber};
 
 /// Publishes messages to all its subscribers.
 ///
@@ -142,10 +143,9 @@ impl<T: Send + 'static> Topic<T> {
         subscriber: &impl Recipient<T>,
     ) -> Result<Subscription, SubscribeError> {
         let target = subscriber.target();
-        self.0.add(match self.0.is_relayed {
-            true => Subscriber::relay(&self.0, target),
-            false => Subscriber::mailbox(&self.0, target),
-        })
+        let relay = |target: Target<T>| -> Deliver<T> { Box::new(move |m| target.send(m).is_ok()) };
+        let relay = self.0.is_relayed.then(|| relay(target.clone()));
+        self.0.add(Subscriber::new(&self.0, Some(target), relay))
     }
 
     /// Does what [`subscribe_with`](Topic::subscribe_with) does, unless the limit is reached.
@@ -156,8 +156,14 @@ impl<T: Send + 'static> Topic<T> {
         &self,
         f: impl Fn(T) + Send + Sync + 'static,
     ) -> Result<Subscription, SubscribeError> {
-        let f: Call<T> = Box::new(f);
-        self.0.add(Subscriber::caller(&self.0, f))
+        let call = move |message| {
+            // The panic hook has reported a panic of `f`, which concerns neither the publisher nor
+            // other subscribers.
+            let _ = Panic::catch(|| f(message));
+            true
+        };
+        self.0
+            .add(Subscriber::new(&self.0, None, Some(Box::new(call))))
     }
 
     /// Returns the number of subscribers. Those that have ended do not count.

@@ -14,15 +14,16 @@ use super::Shared;
 use crate::actor::{Address, Builder, Target, Tell};
 use crate::edges::{Over, To, Waits};
 use crate::error::Refusal;
-use crate::poison::locked;
+use crate::poison::{locked, wait_while};
 use crate::time::Limit;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use pirn::thread::{self, Panic, ThreadId};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use pirn::thread::{self, ThreadId};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 
-pub(super) type Call<T> = Box<dyn Fn(T) + Send + Sync>;
+/// Delivers a message. Returns false if the message is missed.
+pub(super) type Deliver<T> = Box<dyn Fn(T) -> bool + Send>;
 
 /// The result of a delivery to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,62 +38,46 @@ pub(super) enum Delivered {
 pub(super) struct Subscriber<T: 'static> {
     topic: Weak<Shared<T>>,
     gate: Arc<Gate>,
-    by: By<T>,
-}
-
-enum By<T: 'static> {
-    /// The publisher sends to it.
-    Mailbox(Target<T>),
-    /// An actor of its own calls it.
-    Caller(Address<T>),
-    /// An actor of its own sends to it, and may wait for room.
-    Relay(Address<T>, Target<T>),
+    /// The receiver, unless that is a function.
+    target: Option<Target<T>>,
+    /// The actor of its own that delivers to it. Without one, the publisher sends to the receiver.
+    actor: Option<Address<T>>,
 }
 
 impl<T: Send + 'static> Subscriber<T> {
-    fn new(topic: &Arc<Shared<T>>, by: impl FnOnce(&Arc<Gate>) -> By<T>) -> Subscriber<T> {
+    pub(super) fn new(
+        topic: &Arc<Shared<T>>,
+        target: Option<Target<T>>,
+        deliver: Option<Deliver<T>>,
+    ) -> Subscriber<T> {
         let gate = Arc::new(Gate::default());
         Subscriber {
             topic: Arc::downgrade(topic),
-            by: by(&gate),
+            target,
+            actor: deliver.map(|deliver| actor(&gate, deliver)),
             gate,
         }
     }
 
-    pub(super) fn mailbox(topic: &Arc<Shared<T>>, target: Target<T>) -> Subscriber<T> {
-        Subscriber::new(topic, |_| By::Mailbox(target))
-    }
-
-    pub(super) fn caller(topic: &Arc<Shared<T>>, f: Call<T>) -> Subscriber<T> {
-        Subscriber::new(topic, |gate| {
-            By::Caller(actor(gate, move |message| {
-                call(&f, message);
-                true
-            }))
-        })
-    }
-
-    pub(super) fn relay(topic: &Arc<Shared<T>>, target: Target<T>) -> Subscriber<T> {
-        let to = target.clone();
-        Subscriber::new(topic, |gate| {
-            By::Relay(actor(gate, move |message| to.send(message).is_ok()), target)
-        })
+    /// Returns true if the receiver is known to have ended.
+    fn has_ended(&self) -> bool {
+        let target = self.target.as_ref();
+        target.is_some_and(|target| target.sends().has_ended())
     }
 
     /// Delivers a message, and waits for room for as long as `patience`.
     pub(super) fn deliver(&self, message: T, patience: Duration) -> Delivered {
         // A subscriber with an actor of its own passes the gate on that actor's thread.
-        let refusal = match &self.by {
-            By::Mailbox(target) => {
+        let refusal = match (&self.actor, &self.target) {
+            (Some(_), _) if self.has_ended() => Some(Refusal::Closed),
+            (Some(actor), _) => actor.try_send(message).err().map(|e| e.refusal().clone()),
+            (None, Some(target)) => {
                 let Some(_within) = self.gate.enter() else {
                     return Delivered::Over;
                 };
                 tell(target, message, patience)
             }
-            By::Relay(_, target) if target.sends().has_ended() => Some(Refusal::Closed),
-            By::Caller(actor) | By::Relay(actor, _) => {
-                actor.try_send(message).err().map(|e| e.refusal().clone())
-            }
+            (None, None) => unreachable!("a function has an actor"),
         };
         match refusal {
             None => Delivered::Told,
@@ -107,11 +92,11 @@ impl<T: Send + 'static> Subscriber<T> {
     /// Closes the gate, and ends the subscriber's own actor.
     pub(super) fn close(&self) {
         self.gate.close();
-        match &self.by {
-            By::Mailbox(_) => {}
-            By::Caller(actor) => actor.stop(),
+        match (&self.actor, &self.target) {
+            (None, _) => {}
+            (Some(actor), None) => actor.stop(),
             // The actor may be waiting for room, for ever.
-            By::Relay(actor, _) => actor.kill(),
+            (Some(actor), Some(_)) => actor.kill(),
         }
     }
 }
@@ -122,8 +107,8 @@ impl<T: Send + 'static> Ends for Subscriber<T> {
             topic.remove(|other| core::ptr::eq(other, self));
         }
         self.close();
-        let waits = match &self.by {
-            By::Caller(actor) => {
+        let waits = match (&self.actor, &self.target) {
+            (Some(actor), None) => {
                 let caller = To::Actor(actor.identity().clone());
                 Some(Waits::begin(&caller, Limit::NEVER, &Over::default()))
             }
@@ -139,19 +124,12 @@ impl<T: Send + 'static> Ends for Subscriber<T> {
     }
 
     fn is_over(&self) -> bool {
-        self.gate.is_closed()
-            || match &self.by {
-                By::Mailbox(target) | By::Relay(_, target) => target.sends().has_ended(),
-                By::Caller(_) => false,
-            }
+        self.gate.is_closed() || self.has_ended()
     }
 }
 
-/// Makes an actor that calls `deliver` within the gate. It returns false if the message is missed.
-fn actor<T: Send + 'static>(
-    gate: &Arc<Gate>,
-    deliver: impl Fn(T) -> bool + Send + 'static,
-) -> Address<T> {
+/// Makes an actor that calls `deliver` within the gate.
+fn actor<T: Send + 'static>(gate: &Arc<Gate>, deliver: Deliver<T>) -> Address<T> {
     let gate = Arc::clone(gate);
     Builder::new().name("subscriber").consumer(move |message| {
         let within = gate.enter();
@@ -174,12 +152,6 @@ fn tell<T>(target: &Target<T>, message: T, patience: Duration) -> Option<Refusal
         thread::current().interrupt();
     }
     Some(error.refusal().clone())
-}
-
-/// Calls the program's function. The panic hook has reported its panic, which concerns neither the
-/// publisher nor other subscribers.
-fn call<T>(f: &Call<T>, message: T) {
-    let _ = Panic::catch(|| f(message));
 }
 
 #[derive(Default)]
@@ -232,13 +204,8 @@ impl Gate {
     /// Waits until all deliveries have left, except those on this thread.
     fn wait(&self) {
         let this = this_thread();
-        let mut state = locked(&self.state);
-        while state.within.iter().any(|thread| *thread != this) {
-            state = self
-                .left
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let others = |state: &mut State| state.within.iter().any(|thread| *thread != this);
+        drop(wait_while(&self.left, locked(&self.state), others));
     }
 }
 

@@ -6,7 +6,7 @@ use pirn::thread;
 use pirn_actor::address::WeakAddress;
 use pirn_actor::process::{Inbox, Process, RecvError};
 use pirn_actor::supervisor::Supervisor;
-use pirn_actor::{self as actor, Builder, Context, Exit, Handler};
+use pirn_actor::{self as actor, Builder, Context, Exit, Handler, Ref};
 use std::panic::resume_unwind;
 use std::sync::{Arc, OnceLock, mpsc};
 
@@ -75,10 +75,10 @@ fn a_callback_uses_the_actor_that_is_restarted_with_others() {
         .child("careless", Vec::<u32>::new)
         .start()
         .unwrap();
-    let listener = app.get::<Listener>("listener").unwrap();
+    let listener = app.get::<Ref<Listener>>("listener").unwrap();
     listener.send(Wait).unwrap();
     begun.wait();
-    let careless = app.get::<Vec<u32>>("careless").unwrap();
+    let careless = app.get::<Ref<Vec<u32>>>("careless").unwrap();
     let fails = |_: &mut Vec<u32>| resume_unwind(Box::new("fails"));
     careless.run_detached(fails).unwrap();
     assert_eq!(hears.recv(), Ok((true, 1)));

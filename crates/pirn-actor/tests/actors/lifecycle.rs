@@ -124,7 +124,7 @@ fn a_child_stops_when_it_is_restarted_with_another_one() {
         .unwrap();
     let next = || told.iter().find(|said| said != "timer").unwrap();
     assert_eq!(next(), "a started");
-    let b = app.get::<u32>("b").unwrap();
+    let b = app.get::<Ref<u32>>("b").unwrap();
     assert!(b.run(|_| panic!("b fails")).is_err());
     assert_eq!(next(), "stopped: stopped");
     assert_eq!(next(), "a started");

@@ -45,7 +45,7 @@ fn an_ask_gets_the_answer_of_the_last_stage_and_a_message_gets_there() {
     whole.try_send("2").unwrap();
     assert_eq!(whole.ask_timeout("3", LONG), Ok(6));
     let later = whole.ask_later("4").unwrap();
-    assert_eq!(pirn::block_on(async { later.await }), Ok(8));
+    assert_eq!(pirn::block_on(later), Ok(8));
     whole.close();
     whole.join();
     drop((whole, last));

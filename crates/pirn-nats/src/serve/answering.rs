@@ -11,15 +11,14 @@ use core::task::{Context, Poll, Waker};
 use pirn::thread::Panic;
 use pirn_actor::AskError;
 use pirn_actor::error::Failure;
-use pirn_actor::reply::{Reply, ReplyFuture};
+use pirn_actor::reply::Reply;
 use serde::Serialize;
-use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::task::Wake;
 
 struct Answering<R> {
     /// Until it has been given.
-    reply: Mutex<Option<ReplyFuture<R>>>,
+    reply: Mutex<Option<Reply<R>>>,
     to: String,
     shared: Arc<Shared>,
 }
@@ -30,7 +29,7 @@ where
     R: Serialize + Send + 'static,
 {
     let answering = Answering {
-        reply: Mutex::new(Some(reply.into_future())),
+        reply: Mutex::new(Some(reply)),
         to,
         shared: Arc::clone(shared),
     };

@@ -3,7 +3,7 @@
 use super::{Count, Fail, HOUR, Log, fail, get, part, stop, told};
 use crate::common::{until, watched};
 use pirn_actor::supervisor::{ChildState, StartError, Supervisor};
-use pirn_actor::{AskError, Exit};
+use pirn_actor::{AskError, Exit, Ref};
 
 /// a, and under `inner` b and c.
 fn nested(outer: Supervisor, inner: Supervisor, log: &Log) -> Supervisor {
@@ -161,7 +161,7 @@ fn a_temporary_branch_that_fails_has_ended() {
             .starts_with("inner ended: failed: more than 0")
     );
     assert_eq!(log.take(), "+b -b");
-    assert_eq!(app.get::<i32>("a").unwrap().run(|n| *n), Ok(7));
+    assert_eq!(app.get::<Ref<i32>>("a").unwrap().run(|n| *n), Ok(7));
 }
 
 #[watched]
@@ -178,7 +178,7 @@ fn a_temporary_branch_begins_anew_with_the_supervisor_above_it() {
         .start()
         .unwrap();
     let before = get(&app, "middle/leaf/b");
-    let a = app.get::<i32>("a").unwrap();
+    let a = app.get::<Ref<i32>>("a").unwrap();
     assert!(a.run(|_| fail("a")).is_err());
     events.await_restarts(&["a", "middle"]);
     assert_eq!(log.take(), "+b -b +b");

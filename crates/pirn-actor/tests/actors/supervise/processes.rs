@@ -6,7 +6,7 @@ use pirn::thread;
 use pirn_actor::process::{Inbox, Process, RecvError};
 use pirn_actor::reply::ReplyTo;
 use pirn_actor::supervisor::{Supervisor, Tree};
-use pirn_actor::{AskError, Exit, receive};
+use pirn_actor::{AskError, Exit, Ref, receive};
 use std::sync::mpsc;
 
 enum Message {
@@ -48,7 +48,7 @@ fn try_sum(inbox: &mut Inbox<Message>) -> Result<(), RecvError> {
 }
 
 fn get(app: &Tree) -> Process<Message> {
-    app.get_process("sum").unwrap()
+    app.get("sum").unwrap()
 }
 
 #[watched]
@@ -80,7 +80,7 @@ fn a_process_is_restarted_with_others_whatever_it_waits_for() {
         .start()
         .unwrap();
     let process = get(&app);
-    let other = app.get::<i32>("other").unwrap();
+    let other = app.get::<Ref<i32>>("other").unwrap();
     // In a receive.
     assert_eq!(process.ask(|reply| Add(5, reply)), Ok(5));
     assert!(other.run(|_| fail("other")).is_err());

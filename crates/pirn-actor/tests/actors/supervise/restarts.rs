@@ -207,8 +207,8 @@ fn a_child_that_waits_for_its_restart_keeps_no_other_from_its_own() {
         .start()
         .unwrap();
     let (slow, fast) = (
-        app.get::<()>("slow").unwrap(),
-        app.get::<()>("fast").unwrap(),
+        app.get::<Ref<()>>("slow").unwrap(),
+        app.get::<Ref<()>>("fast").unwrap(),
     );
     assert!(slow.run(|()| fail("slow")).is_err());
     until(|| app.children()[0].state == ChildState::Restarting);

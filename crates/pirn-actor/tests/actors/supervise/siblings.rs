@@ -18,12 +18,15 @@ fn a_recipe_finds_the_children_before_it_at_the_start_and_at_each_restart() {
     let (supervisor, events) = told(Supervisor::rest_for_one());
     let supervisor = supervisor.child("a", part("a", &log));
     let siblings = supervisor.siblings();
-    assert!(unknown(siblings.get::<Part>("a")), "it is not started yet");
+    assert!(
+        unknown(siblings.get::<Ref<Part>>("a")),
+        "it is not started yet"
+    );
     let mut make = part("b", &log);
     let app = supervisor
         .child("b", move || {
-            let before = siblings.get::<Part>("a").unwrap();
-            let own = siblings.get::<Part>("b");
+            let before = siblings.get::<Ref<Part>>("a").unwrap();
+            let own = siblings.get::<Ref<Part>>("b");
             let others = [own, siblings.get("c"), siblings.get("none")];
             tell.send((before.ask(Count), others.map(unknown))).unwrap();
             make()
@@ -59,8 +62,8 @@ fn siblings_are_actors_processes_functions_and_children_of_supervisors() {
     assert_eq!(format!("{siblings:?}"), "[]");
     let app = supervisor
         .process("last", move |inbox: &mut Inbox<()>| {
-            let process = siblings.get_process("process").unwrap();
-            let function: Address<u32, u32> = siblings.address("function").unwrap();
+            let process: Process<_> = siblings.get("process").unwrap();
+            let function: Address<u32, u32> = siblings.get("function").unwrap();
             let part: Ref<Part> = siblings.get("inner/part").unwrap();
             let names = format!("{siblings:?}");
             let answers = [process.ask(|reply| reply), function.ask(7), part.ask(Count)];
@@ -83,17 +86,17 @@ fn a_function_is_found_by_the_types_of_its_messages_and_answers() {
         .child("list", Vec::<u32>::new)
         .start()
         .unwrap();
-    let halves: Address<u32, u32> = app.address("inner/halves").unwrap();
+    let halves: Address<u32, u32> = app.get("inner/halves").unwrap();
     assert_eq!(halves.ask(4), Ok(25));
     assert!(halves.ask(0).is_err());
     events.await_restarts(&["inner/halves"]);
     assert_eq!(halves.ask(5), Ok(20), "the address stays good");
     let errors = [
-        app.address::<u32, u64>("inner/halves").unwrap_err(),
-        app.address::<u32, u32>("list").unwrap_err(),
-        app.address::<u32, u32>("inner").unwrap_err(),
-        app.get::<Vec<u32>>("inner/halves").unwrap_err(),
-        app.address::<u32, u32>("none").unwrap_err(),
+        app.get::<Address<u32, u64>>("inner/halves").unwrap_err(),
+        app.get::<Address<u32, u32>>("list").unwrap_err(),
+        app.get::<Address<u32, u32>>("inner").unwrap_err(),
+        app.get::<Ref<Vec<u32>>>("inner/halves").unwrap_err(),
+        app.get::<Address<u32, u32>>("none").unwrap_err(),
     ];
     let texts = errors.map(|error| error.to_string());
     assert_eq!(
@@ -107,6 +110,6 @@ fn a_function_is_found_by_the_types_of_its_messages_and_answers() {
         ]
     );
     assert_eq!(app.children()[0].children[0].kind, "function");
-    let _: Result<Process<()>, LookupError> = app.get_process("none");
+    let _: Result<Process<()>, LookupError> = app.get("none");
     stop(&app);
 }

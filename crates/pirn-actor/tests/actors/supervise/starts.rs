@@ -4,7 +4,7 @@ use super::{HOUR, Log, Sleep, get, keep_busy, part, stop, three, three_with, tol
 use crate::common::{Gate, until, watched};
 use pirn::thread;
 use pirn_actor::error::LookupError;
-use pirn_actor::process::Inbox;
+use pirn_actor::process::{Inbox, Process};
 use pirn_actor::supervisor::{ChildState, StartError, Supervisor};
 use pirn_actor::{self as actor, AskError, Exit, Ref};
 use std::sync::mpsc;
@@ -103,11 +103,11 @@ fn a_child_is_found_by_its_name_and_type() {
     let seven: Ref<u32> = app.get("seven").unwrap();
     assert_eq!(seven.run(|seven| *seven), Ok(7));
     assert_eq!(&*seven.name(), "seven");
-    let unknown = app.get::<u32>("eight").unwrap_err();
+    let unknown = app.get::<Ref<u32>>("eight").unwrap_err();
     assert_eq!(unknown.to_string(), "no actor has the name eight");
-    let other = app.get::<i64>("seven").unwrap_err();
+    let other = app.get::<Ref<i64>>("seven").unwrap_err();
     assert!(matches!(other, LookupError::WrongType { kind: "u32", .. }));
-    assert!(app.get_process::<u32>("seven").is_err());
+    assert!(app.get::<Process<u32>>("seven").is_err());
 }
 
 #[watched]

@@ -158,7 +158,7 @@ fn every_ask_ends_and_no_message_is_both_handled_and_returned() {
     // All are there: each answers, or has not been replaced yet.
     for group in 0..GROUPS {
         for child in 0..CHILDREN {
-            let asks = || app.get::<Worker>(&format!("{group}/{child}")).unwrap();
+            let asks = || app.get::<Ref<Worker>>(&format!("{group}/{child}")).unwrap();
             while asks().run(|_| ()).is_err() {
                 thread::yield_now();
             }
