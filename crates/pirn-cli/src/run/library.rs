@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const VARIABLE: &str = "PIRN_LIBRARY";
 const NAME: &str = "libpirn.so";
 
-/// Returns the path of the library: what the variable says, or beside this command, or in the
-/// folder `lib` beside this command's folder.
+/// Returns the path of the library: what the variable says, or beside this command, or in `lib` or
+/// `lib64` beside this command's folder.
 ///
 /// # Errors
 /// It is in none of these, or its path cannot be in `LD_PRELOAD`.
@@ -41,8 +41,10 @@ pub fn find() -> Result<PathBuf, String> {
 
 /// Finds the library near the folder of a command.
 fn near(folder: &Path) -> Result<PathBuf, String> {
-    let lib = folder.parent().unwrap_or(Path::new("/")).join("lib");
-    let places = [folder.join(NAME), lib.join(NAME)];
+    let prefix = folder.parent().unwrap_or(Path::new("/"));
+    let lib = prefix.join("lib");
+    // Fedora and its relatives have libraries for 64 bits in lib64.
+    let places = [folder, &lib, &prefix.join("lib64")].map(|place| place.join(NAME));
     match places.iter().find(|place| place.is_file()) {
         Some(place) => Ok(place.clone()),
         None => Err(format!(
@@ -63,14 +65,17 @@ mod tests {
     fn it_is_beside_the_command_or_in_lib() {
         let name = format!("pirn-run-library-{}", std::process::id());
         let root = env::temp_dir().join(name);
-        let (bin, lib) = (root.join("bin"), root.join("lib"));
-        fs::create_dir_all(&bin).unwrap();
-        fs::create_dir_all(&lib).unwrap();
+        let (bin, lib, lib64) = (root.join("bin"), root.join("lib"), root.join("lib64"));
+        for folder in [&bin, &lib, &lib64] {
+            fs::create_dir_all(folder).unwrap();
+        }
         let error = near(&bin).unwrap_err();
         assert!(
             error.contains("cargo build --release -p pirn-preload"),
             "{error}"
         );
+        fs::write(lib64.join(NAME), "").unwrap();
+        assert_eq!(near(&bin), Ok(lib64.join(NAME)));
         fs::write(lib.join(NAME), "").unwrap();
         assert_eq!(near(&bin), Ok(lib.join(NAME)));
         fs::write(bin.join(NAME), "").unwrap();

@@ -10,7 +10,7 @@ fn own(path: &str) -> PathBuf {
 
 /// Installs the library in a folder.
 fn install(folder: &Folder) {
-    let mut install = Command::new(own("install"));
+    let mut install = Command::new(own("../../packaging/install"));
     install.arg("--prefix").arg(folder.path());
     install
         .arg("--from")

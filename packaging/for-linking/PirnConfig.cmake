@@ -9,7 +9,7 @@ get_filename_component(_pirn_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUT
 if(NOT TARGET Pirn::pirn)
   add_library(Pirn::shared SHARED IMPORTED)
   set_target_properties(Pirn::shared PROPERTIES
-    IMPORTED_LOCATION "${_pirn_prefix}/lib/libpirn.so.0"
+    IMPORTED_LOCATION "${CMAKE_CURRENT_LIST_DIR}/../../libpirn.so.0"
     IMPORTED_SONAME "libpirn.so.0"
     INTERFACE_INCLUDE_DIRECTORIES "${_pirn_prefix}/include")
   # A program may refer to none of the library's names, and yet needs it.
