@@ -152,12 +152,20 @@ fn main() -> ExitCode {
     match run(command) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        // The reader of the output has what it wants, such as `head`.
+        Err(error) if is_closed_pipe(&*error) => ExitCode::SUCCESS,
         Err(error) => {
             // If even stderr is gone, nothing can be done.
             let _ = writeln!(io::stderr(), "pirn: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Runs one command. `Ok(false)` means that it ran, and has reported itself what went wrong.

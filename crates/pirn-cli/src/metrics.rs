@@ -1,7 +1,7 @@
 //! `pirn metrics`: the metrics of a running process, as Prometheus reads them.
 
 use std::error::Error;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -40,11 +40,8 @@ pub fn run(args: &MetricsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>
     let patience = PATIENCE + Duration::from_millis(args.interval_ms);
     let answer = connection.ask("watch", &[("interval-ms", &interval)], patience)?;
     for line in answer.lines() {
-        match writeln!(out, "{}", line?).and_then(|()| out.flush()) {
-            // The reader has seen enough, as `head` does.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            written => written?,
-        }
+        writeln!(out, "{}", line?)?;
+        out.flush()?;
     }
     Ok(())
 }

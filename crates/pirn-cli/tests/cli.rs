@@ -310,6 +310,15 @@ fn addresses_that_cannot_be_listened_on_are_refused() {
 }
 
 #[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = finish(Command::new(PIRN).arg("gdb-script").stdout(writer));
+    assert_success(&output);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
 fn help_names_the_commands() {
     let output = pirn(&["--help"]);
     assert_success(&output);

@@ -1,7 +1,7 @@
 //! Pages as plain text, one after the other: for scripts.
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
@@ -45,11 +45,8 @@ pub fn run(
         }
         let text = page(&mut state, batch);
         let separator = if written > 0 { "\n" } else { "" };
-        match write!(out, "{separator}{text}").and_then(|()| out.flush()) {
-            // The reader has seen enough, as `head` does.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            done => done?,
-        }
+        write!(out, "{separator}{text}")?;
+        out.flush()?;
         written += 1;
     }
     Ok(())

@@ -92,8 +92,9 @@ impl fmt::Display for Failure {
             Failure::NoThreads { pid, name } => write!(
                 f,
                 "process {pid} ({name:?}) has no virtual threads: it was built without pirn, has \
-                 not spawned any yet, or was forked from a process that has (`pirn doctor \
-                 --program /proc/{pid}/exe` looks at the program)"
+                 not spawned any yet, runs with PIRN_PTHREADS=platform, or was forked from a \
+                 process that has some (`pirn doctor --program /proc/{pid}/exe` looks at the \
+                 program)"
             ),
             Failure::Closed { pid, name } => write!(
                 f,
