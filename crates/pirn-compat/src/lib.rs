@@ -147,15 +147,3 @@ impl Latch {
         self.wait();
     }
 }
-
-/// Compiles and runs the Rust code of these pages. It is in this package because this one has the
-/// crates that the pages use.
-#[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../../../README.md")]
-    pub struct Readme;
-    #[doc = include_str!("../../../docs/structured-concurrency.md")]
-    pub struct StructuredConcurrency;
-    #[doc = include_str!("../../../docs/settings.md")]
-    pub struct Settings;
-}
