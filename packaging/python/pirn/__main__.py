@@ -1,19 +1,15 @@
 """`python -m pirn [OPTION OF python]... PROGRAM [ARGUMENT]...`: the same interpreter, on virtual threads."""
 
 import os
+import shutil
 import sys
 import sysconfig
 
 
 def command() -> str:
     """Returns the path of `pirn`, which the installation has put where scripts go."""
-    schemes = (None, sysconfig.get_preferred_scheme("user")) if sys.version_info >= (3, 10) else (None,)
-    for scheme in schemes:
-        folder = sysconfig.get_path("scripts", scheme) if scheme else sysconfig.get_path("scripts")
-        path = os.path.join(folder, "pirn")
-        if os.path.isfile(path):
-            return path
-    return "pirn"
+    folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "posix_user")]
+    return shutil.which("pirn", path=os.pathsep.join(folders)) or "pirn"
 
 
 def main() -> None:
