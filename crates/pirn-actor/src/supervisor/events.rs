@@ -25,8 +25,8 @@ pub(crate) struct Reporter {
     /// After a failure the child is held until the supervisor restarts or ends it.
     pub(crate) holds: bool,
     pub(super) events: Sender<Event>,
-    /// The prefix of the names of the child's own children: its name, and those of the supervisors
-    /// above it.
+    /// What the child puts before the names of its own children: the names of the supervisors above
+    /// it, and its own.
     pub(super) path: String,
     pub(super) hook: Option<Hook>,
 }

@@ -100,7 +100,7 @@ fn a_connect_that_was_begun_without_waiting_can_be_waited_for() {
 }
 
 fn tcp_socket() -> OwnedFd {
-    // SAFETY: no pointers; the descriptor is nobody else's.
+    // SAFETY: no pointers; the descriptor is new, so only this socket owns it.
     unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) }
 }
 
@@ -124,7 +124,7 @@ fn connect_to(socket: &OwnedFd, port: u16) -> i32 {
 
 /// Connects a socket with these flags and this limit of time.
 fn unix_connect(path: &Path, flags: i32, limit: Option<Duration>) -> io::Result<UnixStream> {
-    // SAFETY: no pointers; the descriptor is nobody else's.
+    // SAFETY: no pointers; the descriptor is new, so only this socket owns it.
     let stream = unsafe {
         UnixStream::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | flags, 0))
     };
