@@ -98,8 +98,22 @@ impl Body {
     }
 
     /// Has a function called when the body has been sent, or will not be: with the number of its
-    /// bytes that were. For a body in memory that is now.
-    pub(crate) fn on_end(self, end: impl FnOnce(u64) + Send + 'static) -> Body {
+    /// bytes that were. For a body in memory, and for none, that is now.
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Body, Response, Server};
+    /// use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    /// static SENT: AtomicU64 = AtomicU64::new(0);
+    /// let server = Server::new().get("/", || {
+    ///     let body = Body::from_reader(&b"hello"[..]);
+    ///     Response::ok().body(body.on_end(|bytes| SENT.store(bytes, SeqCst)))
+    /// });
+    /// assert_eq!(server.client().get("/").text(), "hello");
+    /// assert_eq!(SENT.load(SeqCst), 5);
+    /// ```
+    #[must_use]
+    pub fn on_end(self, end: impl FnOnce(u64) + Send + 'static) -> Body {
         match self.0 {
             Kind::Reader {
                 reader,

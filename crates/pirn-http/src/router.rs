@@ -6,8 +6,8 @@ use crate::response::{IntoResponse, Response};
 use http::header::{ALLOW, HeaderValue};
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, mem};
 
 /// The parts of a path that a route has named.
 #[derive(Default, Debug)]
@@ -29,6 +29,12 @@ struct Methods {
     handlers: Vec<(Option<Method>, Arc<Handler>)>,
     /// Serves requests of other methods, in place of 405.
     not_allowed: Option<Arc<Handler>>,
+    /// The middleware of nested routers, around what serves those requests otherwise.
+    around_refusal: Vec<Arc<dyn Middleware>>,
+}
+
+fn method_not_allowed(_: &mut Request) -> Response {
+    StatusCode::METHOD_NOT_ALLOWED.into_response()
 }
 
 impl Methods {
@@ -48,7 +54,7 @@ impl Methods {
     fn refuse(&self, request: &mut Request) -> Response {
         let mut response = match &self.not_allowed {
             Some(handler) => handler(request),
-            None => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+            None => method_not_allowed(request),
         };
         response.headers.insert(ALLOW, self.allowed());
         response
@@ -218,8 +224,12 @@ impl<S: Send + Sync + 'static> Router<S> {
             for (method, handler) in methods.handlers {
                 self.add_shared(method, &path, around(handler));
             }
-            if let Some(handler) = methods.not_allowed.or_else(|| not_allowed.clone()) {
-                self.methods(&path).not_allowed = Some(around(handler));
+            let mut around_refusal = methods.around_refusal;
+            around_refusal.extend(inner.middleware.iter().cloned());
+            let outer = self.methods(&path);
+            match methods.not_allowed.or_else(|| not_allowed.clone()) {
+                Some(handler) => outer.not_allowed = Some(within(&around_refusal, handler)),
+                None => outer.around_refusal = around_refusal,
             }
         }
         let fallbacks = inner.fallbacks.into_iter();
@@ -233,7 +243,10 @@ impl<S: Send + Sync + 'static> Router<S> {
         let mut paths = self.paths;
         for (_, methods) in &mut paths {
             if methods.not_allowed.is_none() {
-                methods.not_allowed.clone_from(&self.not_allowed);
+                let around = mem::take(&mut methods.around_refusal);
+                let default = || (!around.is_empty()).then(|| Arc::new(method_not_allowed) as _);
+                let refusal = self.not_allowed.clone().or_else(default);
+                methods.not_allowed = refusal.map(|handler| within(&around, handler));
             }
         }
         let mut fallbacks = matchit::Router::new();
@@ -501,7 +514,7 @@ routing!(Router);
 #[cfg(test)]
 mod tests {
     use super::Router;
-    use crate::{Client, Error, Handler, Request, Response, Server, Status};
+    use crate::{Client, Cors, Error, Handler, Request, Response, Server, Status};
     use http::Method;
     use http::header::HeaderValue;
 
@@ -646,6 +659,29 @@ mod tests {
             (405, "not in the api")
         );
         assert_eq!(refused.headers["allow"], "GET, HEAD");
+    }
+
+    #[test]
+    fn middleware_of_a_nested_router_is_around_its_405() {
+        let get_only = || Router::new().get("/users", || "users");
+        let inner = Router::new().nest("/v1", get_only().with(around("inner")));
+        let server = || {
+            Server::new()
+                .nest("/api", inner.with(around("api")))
+                .nest("/cors", get_only().with(Cors::any_origin()))
+        };
+        let (outer, path) = (|| (Status::METHOD_NOT_ALLOWED, "not here"), "/api/v1/users");
+        let client = server().method_not_allowed_fallback(outer).client();
+        let refused = client.request(Method::PUT, path, &[], b"");
+        assert_eq!(refused.status, Status::METHOD_NOT_ALLOWED);
+        assert_eq!(refused.text(), "not here");
+        assert_eq!(refused.headers.get_all("around").iter().count(), 2);
+        let preflight = [
+            ("origin", "https://app.example"),
+            ("access-control-request-method", "GET"),
+        ];
+        let answer = client.request(Method::OPTIONS, "/cors/users", &preflight, b"");
+        assert_eq!(answer.headers["access-control-allow-origin"], "*");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `pirn-serve`: a folder of files, or another server, behind `pirn-http`.
 
 mod answer;
+mod descriptors;
 mod forwarded;
 mod framing;
 mod origin;
@@ -16,14 +17,14 @@ use std::process::{self, ExitCode};
 use std::thread;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser, ValueEnum};
+use clap_complete::Shell;
 use pirn_http::files::Files;
 use pirn_http::observe::AccessLog;
 use pirn_http::{
     Compression, HeaderName, HeaderValue, Limits, Listener, Request, Running, Server, Timeouts,
     Tls, Uri,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -83,7 +84,8 @@ struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 100 << 20)]
     max_body: u64,
     /// How many clients may be connected; others wait, and those that have been idle for longest
-    /// give way. By default as many as there are descriptors for them and for what they ask for.
+    /// give way. By default half of the files that the process may have open (ulimit -n), and three
+    /// quarters at most: the others are for what they ask for.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: Option<u32>,
     /// How long the other server may take to begin its answer, to go on with it, or to take more of
@@ -95,6 +97,32 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600, conflicts_with = "folder",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     upload_timeout: u64,
+    /// Prints the manual page, or the completions for a shell.
+    #[arg(long, value_name = "KIND", exclusive = true)]
+    generate: Option<Generate>,
+}
+
+/// What packages install beside the program.
+#[derive(Clone, Copy, ValueEnum)]
+enum Generate {
+    Man,
+    Bash,
+    Fish,
+    Zsh,
+}
+
+impl Generate {
+    fn print(self, out: &mut dyn Write) -> io::Result<()> {
+        let mut command = Arguments::command();
+        let shell = match self {
+            Self::Man => return clap_mangen::Man::new(command).render(&mut &mut *out),
+            Self::Bash => Shell::Bash,
+            Self::Fish => Shell::Fish,
+            Self::Zsh => Shell::Zsh,
+        };
+        clap_complete::generate(shell, &mut command, "pirn-serve", &mut &mut *out);
+        Ok(())
+    }
 }
 
 fn main() -> ExitCode {
@@ -110,7 +138,10 @@ fn main() -> ExitCode {
 
 /// Serves until SIGINT or SIGTERM, and then until all requests have been answered.
 fn run(args: &Arguments, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    raise_open_files();
+    if let Some(kind) = args.generate {
+        return Ok(kind.print(out)?);
+    }
+    descriptors::raise_limit();
     let tls = match (&args.certificate, &args.key) {
         (Some(certificate), Some(key)) => Some(Tls::from_files(certificate, key)?),
         _ => None,
@@ -146,17 +177,6 @@ fn run(args: &Arguments, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Raises the limit of open files as far as an unprivileged process may.
-fn raise_open_files() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    // Failure: the limit stays, and the server counts with it.
-    let _ = setrlimit(Resource::Nofile, raised);
-}
-
 impl Arguments {
     fn server(&self) -> Result<Server, Box<dyn Error>> {
         let server = match (&self.folder, &self.proxy) {
@@ -166,7 +186,7 @@ impl Arguments {
                     true => files.listings(),
                     false => files,
                 };
-                Server::new().files("/", files)
+                Server::new().files("/", files).with(descriptors::with_file)
             }
             (None, Some(url)) => {
                 let settings = Settings {
@@ -185,18 +205,9 @@ impl Arguments {
             }
             (None, None) => return Err("there is nothing to serve".into()),
         };
-        let mut limits = Limits::default().body(self.max_body);
-        let descriptors = getrlimit(Resource::Nofile).current;
-        let most = match (self.max_connections, descriptors, &self.proxy) {
-            (Some(most), _, _) => Some(most.into()),
-            // A connection to the other server for each.
-            (None, Some(descriptors), Some(_)) => Some(descriptors / 2),
-            _ => None,
-        };
-        if let Some(most) = most {
-            limits = limits.connections(usize::try_from(most).unwrap_or(usize::MAX));
-        }
-        let mut server = server.limits(limits);
+        let connections = descriptors::share_out(self.max_connections);
+        let limits = Limits::default().body(self.max_body);
+        let mut server = server.limits(limits.connections(connections));
         if self.compress {
             server = server.with(Compression::new());
         }

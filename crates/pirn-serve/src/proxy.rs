@@ -18,6 +18,7 @@ use pirn_http::{
 };
 
 use crate::answer::{Body, Head, Incoming};
+use crate::descriptors;
 use crate::forwarded::{self, Trusted};
 use crate::origin::{Connection, Origin};
 use crate::sending::{self, Answered};
@@ -113,10 +114,14 @@ impl Proxy {
         if !upgrades && upgrade::is_tunnel(request) {
             return Ok(Status::NOT_IMPLEMENTED.into_response());
         }
+        // Until the answer has been passed on.
+        let Some(permit) = descriptors::wait() else {
+            return Ok(descriptors::refusal());
+        };
         let head = self.head(request, &target, upgrades);
         let given = match self.ask(request, &head, upgrades) {
             Ok((Answered::Head(head, _), way)) if upgrades && is_switch(&head) => {
-                return Ok(upgrade::pass_on(request, head.headers, way));
+                return Ok(upgrade::pass_on(request, head.headers, way, permit));
             }
             Ok((answered, way)) => self.give(request, answered, way),
             Err(failure) => Err(failure),

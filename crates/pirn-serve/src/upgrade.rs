@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use pirn::thread;
+use pirn::thread::{self, Permit};
 use pirn_http::header::{SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use pirn_http::http::Version;
 use pirn_http::{HeaderMap, HeaderValue, Method, Request, Response, Upgraded};
@@ -41,6 +41,7 @@ pub(super) fn pass_on(
     request: &Request,
     mut headers: HeaderMap,
     (server, incoming): (Connection, Incoming),
+    permit: Permit<'static>,
 ) -> Response {
     if request.version == Version::HTTP_2 {
         headers.remove(SEC_WEBSOCKET_ACCEPT);
@@ -50,6 +51,8 @@ pub(super) fn pass_on(
     server.be_patient();
     let mut response = Response::upgrade("", move |client| {
         relay(&client, &server, incoming.unused(), is_websocket);
+        drop(server);
+        drop(permit);
     });
     response.headers = headers;
     response

@@ -84,8 +84,10 @@ impl Limits {
     /// they do, those that have waited for a request for longer than a second are closed, the
     /// longest first.
     ///
-    /// By default they are three quarters of the descriptors that the process may have, so that
-    /// handlers find some for files, and connections to others.
+    /// By default they are three quarters of the descriptors that the process may have, without a
+    /// few that the server itself needs; so handlers find some for files, and for connections to
+    /// others. A connection of HTTP/2 counts as one, whatever its streams open:
+    /// [`limit_concurrency`](crate::limit_concurrency) bounds that.
     #[must_use]
     pub fn connections(self, connections: usize) -> Limits {
         Limits {
@@ -112,10 +114,29 @@ impl Limits {
     }
 }
 
-/// Returns how many connections there may be unless it is said: a quarter of the descriptors is
-/// kept for what handlers open.
+/// What the process itself has open: listeners, epoll sets, a log.
+const RESERVE: u64 = 24;
+
+/// Returns how many connections there may be unless it is said: of what is left of the descriptors,
+/// a quarter is kept for what handlers open.
 pub(crate) fn most_connections() -> usize {
-    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let most = descriptors.and_then(|count| usize::try_from(count / 4 * 3).ok());
-    most.unwrap_or(usize::MAX).max(1)
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, connections_of)
+}
+
+fn connections_of(limit: u64) -> usize {
+    let most = limit.saturating_sub(RESERVE) / 4 * 3;
+    usize::try_from(most).unwrap_or(usize::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_the_process_and_for_handlers() {
+        let all = [0, 24, 64, 1024, u64::MAX].map(connections_of);
+        assert_eq!(all[..4], [1, 1, 30, 750]);
+        assert!(all[4] > 1 << 60);
+    }
 }

@@ -186,6 +186,43 @@ fn a_message_of_a_worker_that_is_killed_is_somebody_elses() {
 }
 
 #[watched]
+fn the_attempt_of_a_worker_that_is_killed_counts() {
+    for (attempts, left, why) in [
+        (1, &[][..], "its workers were lost"),
+        (2, &[5], "bad luck"),
+        (3, &[5, 5], "bad luck"),
+    ] {
+        let Some(server) = Server::start() else {
+            return;
+        };
+        let mut child = Process::start("worker", &server.url());
+        assert_eq!(child.line(), "ready");
+        let node = server.node("a");
+        let options = options().patience(Duration::from_secs(1));
+        let work = queue(&node, options.attempts(attempts));
+        work.send(Deposit(5)).unwrap();
+        assert_eq!(child.line(), "got 5");
+        child.signal(libc::SIGKILL);
+        let (tell, told) = mpsc::channel();
+        let worker = actor::Builder::new()
+            .restarts(actor::Restarts::at_most(100))
+            .spawn(move || {
+                let tell = tell.clone();
+                actor::Function::new(move |Deposit(n)| -> () {
+                    tell.send(n).unwrap();
+                    panic!("bad luck");
+                })
+            })
+            .unwrap();
+        let _workers = work.serve(&worker).unwrap();
+        until(|| !work.dead_letters(1).unwrap().is_empty());
+        let letter = work.dead_letters(1).unwrap().remove(0);
+        assert!(letter.why.contains(why), "{attempts}: {}", letter.why);
+        assert_eq!(Vec::from_iter(told.try_iter()), left, "of {attempts}");
+    }
+}
+
+#[watched]
 fn the_same_identity_is_taken_once() {
     let Some(server) = Server::start() else {
         return;

@@ -102,6 +102,10 @@ fn broken_bodies_are_no_whole_answers() {
         "ffffffffffffffffff\r\n",
         "3\r\nabcd\r\n0\r\n\r\n",
         "2\nab\n0\n\n",
+        "2\nab\r\n0\r\n\r\n",
+        "2\r\nab\n0\r\n\r\n",
+        "0\n\r\n",
+        "0\r\n\n",
         "2 2\r\nab\r\n0\r\n\r\n",
         "+2\r\nab\r\n0\r\n\r\n",
     ] {

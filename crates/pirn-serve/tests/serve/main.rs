@@ -3,6 +3,7 @@
 mod between;
 mod both_ways;
 mod claims;
+mod descriptors;
 mod hostile;
 mod streaming;
 
@@ -335,6 +336,20 @@ fn a_refused_request_is_in_the_log() {
     process.kill().unwrap();
     process.wait().unwrap();
     assert!(line.contains("\"GET /a b HTTP/1.1\" 400 "), "{line}");
+}
+
+#[test]
+fn the_manual_and_the_completions_are_those_of_the_options() {
+    for kind in ["man", "bash", "fish", "zsh"] {
+        let output = Command::new(PIRN_SERVE)
+            .args(["--generate", kind])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        // roff escapes hyphens.
+        assert!(text.replace('\\', "").contains("upload-timeout"), "{text}");
+    }
 }
 
 #[test]
