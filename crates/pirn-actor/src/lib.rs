@@ -18,7 +18,7 @@
 //! * All references dereference to [`dyn Actor`](Actor), which ends an actor and waits for its end;
 //!   [`Monitor`] reports the end, and [`Context::watch`] turns it into a message.
 //! * Mailboxes are bounded; [`Overflow`] says what a full one does. [`Restarts`] limits the
-//!   restarts after failures; [`lifecycle`] has hooks that a state runs when it begins and ends.
+//!   restarts after failures; [`lifecycle`] has hooks for the begin and the end of a state.
 //!
 //! | module | has |
 //! |---|---|
@@ -68,9 +68,9 @@ pub mod address {
     pub use crate::actor::{Ask, Recipient, Target, Tell, WeakAddress, WeakRef};
 }
 
-/// Hooks that a state runs when its actor begins and ends.
+/// Hooks that an actor calls when a state begins and ends.
 pub mod lifecycle {
-    pub use crate::actor::{Hooked, IntoRecipe, Lifecycle, hooked};
+    pub use crate::actor::{Hooks, IntoRecipe};
 }
 
 pub use actor::{

@@ -32,3 +32,16 @@ fn a_fast_source_waits_for_a_slow_store() {
         "{printed}"
     );
 }
+
+#[test]
+fn stereotypes_do_what_their_names_say() {
+    let printed = run("stereotypes", "2");
+    let lines: Vec<_> = printed.lines().collect();
+    let expected = [
+        "1 run once: users is migrated",
+        "2 schedule: tick 1",
+        "3 schedule: tick 2",
+        "4 schedule: stopped after 2 ticks",
+    ];
+    assert_eq!(lines, expected);
+}

@@ -4,7 +4,7 @@ use super::address::Address;
 use super::cell::{ActorCell, OnUndelivered, Options, Rare, Threads};
 use super::handler::Function;
 use super::overtime::Overtime;
-use super::recipe::{Hooks, IntoRecipe, Lifecycle, Recipe, Restarts};
+use super::recipe::{Hooks, IntoRecipe, Recipe, Restarts};
 use super::reference::Ref;
 use crate::error::Failure;
 use crate::identity::Identity;
@@ -252,7 +252,7 @@ impl Builder {
         F: FnMut() -> Result<S, E> + Send + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        self.spawn_recipe(Recipe::new(make, None))
+        self.spawn_recipe(Recipe::new(make, Hooks::new()))
     }
 
     pub(crate) fn spawn_recipe<S: Send + 'static>(&self, recipe: Recipe<S>) -> io::Result<Ref<S>> {
@@ -278,9 +278,15 @@ impl Builder {
         self.make(Some(state), Recipe::NONE)
     }
 
-    /// Makes an actor with this state, which has hooks.
-    pub(crate) fn spawn_hooked<S: Lifecycle + Send + 'static>(&self, state: S) -> Ref<S> {
-        self.make(Some(state), Recipe::hooks(Hooks::of()))
+    /// Makes an actor with this state and these hooks. Calls `started` on the actor's thread, at
+    /// once. See [`Hooks`] for an example.
+    ///
+    /// There is no recipe for another state, so the actor does not restart.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn spawn_hooked<S: Send + 'static>(&self, state: S, hooks: Hooks<S>) -> io::Result<Ref<S>> {
+        self.spawn_recipe(Recipe::once(state, hooks))
     }
 
     fn make<S: Send + 'static>(&self, state: Option<S>, recipe: Recipe<S>) -> Ref<S> {

@@ -157,11 +157,11 @@ impl<S: Send + 'static> Context<S> {
     /// The message comes before all others in the mailbox, and there is always room for it. The
     /// watch does not keep this actor open, and a closing actor gets no such message. A new state
     /// after a failure watches nothing, so
-    /// [`Lifecycle::started`](crate::lifecycle::Lifecycle::started) is a good place for this call.
+    /// [`Hooks::started`](crate::lifecycle::Hooks::started) is a good place for this call.
     /// `make` runs on the thread of the actor that ends.
     ///
     /// # Examples
-    /// See [`Lifecycle`](crate::lifecycle::Lifecycle).
+    /// See [`Hooks`](crate::lifecycle::Hooks).
     pub fn watch<M>(
         &self,
         actor: &impl Deref<Target = dyn Actor>,

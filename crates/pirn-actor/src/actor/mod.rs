@@ -16,7 +16,7 @@ mod weak;
 pub use address::{Address, Ask, Tell};
 pub use builder::{Builder, consumer, function, spawn};
 pub use handler::{Context, Function, Handler};
-pub use recipe::{Hooked, IntoRecipe, Lifecycle, Restarts, hooked};
+pub use recipe::{Hooks, IntoRecipe, Restarts};
 pub use reference::{Ref, WeakRef};
 pub use weak::{Recipient, Target, WeakAddress};
 
@@ -24,7 +24,7 @@ pub(crate) use cell::{
     ActorCell, Change, Item, OnUndelivered, Options, RETRY, Threads, tell_undelivered,
 };
 pub(crate) use passing::{Onward, Passed};
-pub(crate) use recipe::{Hooks, Recipe};
+pub(crate) use recipe::Recipe;
 pub(crate) use reference::{reference, sends};
 pub(crate) use runner::{exit, undelivered};
 pub(crate) use sending::{Asked, Message, Put, Receive, Told};

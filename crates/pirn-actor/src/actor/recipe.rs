@@ -2,20 +2,23 @@
 
 use super::handler::Context;
 use crate::error::{Exit, Failure, discard};
+use core::fmt;
 use core::time::Duration;
 use pirn::thread::Panic;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Functions that an actor, or a worker of a pool, calls when it begins and when it ends. For
-/// states made by [`hooked`].
+/// The functions that an actor, or a worker of a pool, calls when a state begins and ends.
+///
+/// They are given where the actor is made, with its recipe or its state: see [`IntoRecipe`] and
+/// [`Builder::spawn_hooked`](crate::Builder::spawn_hooked). Data that they need is in the state.
 ///
 /// # Examples
 /// A session that ends when its connection does, and by itself after a time:
 /// ```
 /// use pirn_actor::{self as actor, Address, Builder, Context, Exit, Handler};
-/// use pirn_actor::lifecycle::{Lifecycle, hooked};
+/// use pirn_actor::lifecycle::Hooks;
 /// use std::time::Duration;
 ///
 /// struct Session {
@@ -26,7 +29,7 @@ use std::time::Instant;
 ///     ConnectionLost(Exit),
 ///     Expired,
 /// }
-/// impl Lifecycle for Session {
+/// impl Session {
 ///     fn started(&mut self, context: &Context<Self>) {
 ///         context.watch(&self.connection, Event::ConnectionLost);
 ///         context.send_after(Duration::from_secs(3600), Event::Expired);
@@ -46,79 +49,50 @@ use std::time::Instant;
 /// let (tell, told) = std::sync::mpsc::channel();
 /// let log = actor::consumer(move |line: String| tell.send(line).unwrap());
 /// let connection = actor::consumer(|_: String| ());
-/// let peer = connection.clone();
-/// let session = Builder::new().spawn(hooked(move || Session {
-///     connection: peer.clone(),
-///     log: log.clone(),
-/// }))?;
+/// let session = Session { connection: connection.clone(), log };
+/// let hooks = Hooks::new().started(Session::started).stopped(Session::stopped);
+/// let session = Builder::new().spawn_hooked(session, hooks)?;
 /// session.ready().unwrap();
 /// connection.kill();
 /// assert_eq!(told.recv()?, "the session is over: stopped");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Lifecycle: Sized {
-    /// Called when the recipe has made this state, at first or after a failure, before the first
-    /// message. A panic is a failure of the actor, and the state is dropped without `stopped`.
-    fn started(&mut self, context: &Context<Self>) {
-        let _ = context;
-    }
-
-    /// Called when a state that has started is about to be dropped: when the actor ends, when its
-    /// supervisor restarts it together with another child ([`Exit::Stopped`]), and after a failure
-    /// ([`Exit::Failed`]), whether or not the actor restarts. After a panic the state may be half
-    /// changed. After a kill the blocking calls of this function fail at once. A panic of this
-    /// function makes an end a failure.
-    fn stopped(&mut self, exit: &Exit) {
-        let _ = exit;
-    }
-}
-
-/// Makes a recipe for states with a [`Lifecycle`].
-pub fn hooked<F>(recipe: F) -> Hooked<F> {
-    Hooked(recipe)
-}
-
-/// A recipe for states with a [`Lifecycle`]: see [`hooked`].
-#[derive(Clone, Copy, Debug)]
-pub struct Hooked<F>(F);
-
-/// A recipe: a closure that makes a state, or such a closure in [`hooked`].
-pub trait IntoRecipe<S> {
-    #[doc(hidden)]
-    type Make: FnMut() -> S + Send + 'static;
-
-    #[doc(hidden)]
-    fn into_parts(self) -> (Self::Make, Option<Hooks<S>>);
-}
-
-impl<S, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for F {
-    type Make = F;
-
-    fn into_parts(self) -> (F, Option<Hooks<S>>) {
-        (self, None)
-    }
-}
-
-impl<S: Lifecycle, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for Hooked<F> {
-    type Make = F;
-
-    fn into_parts(self) -> (F, Option<Hooks<S>>) {
-        (self.0, Some(Hooks::of()))
-    }
-}
-
-/// The functions of a [`Lifecycle`].
 pub struct Hooks<S> {
-    pub(super) started: fn(&mut S, &Context<S>),
-    pub(super) stopped: fn(&mut S, &Exit),
+    started: fn(&mut S, &Context<S>),
+    stopped: fn(&mut S, &Exit),
 }
 
-impl<S: Lifecycle> Hooks<S> {
-    pub(crate) fn of() -> Hooks<S> {
+impl<S> Hooks<S> {
+    /// Returns hooks that do nothing.
+    pub fn new() -> Hooks<S> {
         Hooks {
-            started: S::started,
-            stopped: S::stopped,
+            started: |_, _| (),
+            stopped: |_, _| (),
         }
+    }
+
+    /// Sets the function that is called with each new state before the first message: the given
+    /// one, and each that the recipe makes. A panic is a failure of the actor, and the state is
+    /// dropped without `stopped`.
+    pub fn started(mut self, f: fn(&mut S, &Context<S>)) -> Hooks<S> {
+        self.started = f;
+        self
+    }
+
+    /// Sets the function that is called when a state that has started is about to be dropped: when
+    /// the actor ends, when its supervisor restarts it together with another child
+    /// ([`Exit::Stopped`]), and after a failure ([`Exit::Failed`]), whether or not the actor
+    /// restarts. After a panic the state may be half changed. After a kill the blocking calls of
+    /// this function fail at once. A panic of this function makes an end a failure.
+    pub fn stopped(mut self, f: fn(&mut S, &Exit)) -> Hooks<S> {
+        self.stopped = f;
+        self
+    }
+}
+
+impl<S> Default for Hooks<S> {
+    fn default() -> Hooks<S> {
+        Hooks::new()
     }
 }
 
@@ -130,14 +104,58 @@ impl<S> Clone for Hooks<S> {
 
 impl<S> Copy for Hooks<S> {}
 
+impl<S> fmt::Debug for Hooks<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hooks")
+    }
+}
+
+/// A recipe: a closure that makes a state, or a pair of such a closure and [`Hooks`].
+///
+/// # Examples
+/// ```
+/// use pirn_actor::Builder;
+/// use pirn_actor::lifecycle::Hooks;
+///
+/// let hooks = Hooks::new().started(|list: &mut Vec<u32>, _| list.push(7));
+/// let list = Builder::new().spawn((Vec::new, hooks))?;
+/// assert_eq!(list.run(|list| list.pop()), Ok(Some(7)));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub trait IntoRecipe<S> {
+    #[doc(hidden)]
+    type Make: FnMut() -> S + Send + 'static;
+
+    #[doc(hidden)]
+    fn into_parts(self) -> (Self::Make, Hooks<S>);
+}
+
+impl<S, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for F {
+    type Make = F;
+
+    fn into_parts(self) -> (F, Hooks<S>) {
+        (self, Hooks::new())
+    }
+}
+
+impl<S, F: FnMut() -> S + Send + 'static> IntoRecipe<S> for (F, Hooks<S>) {
+    type Make = F;
+
+    fn into_parts(self) -> (F, Hooks<S>) {
+        self
+    }
+}
+
 /// The recipe of an actor, with the hooks of its states.
 pub(crate) struct Recipe<S>(Option<Box<Steps<S>>>);
 
 type Make<S> = dyn FnMut() -> Result<S, Failure> + Send;
 
 struct Steps<S> {
+    /// The first state, if the actor was given one.
+    given: Option<S>,
     make: Option<Box<Make<S>>>,
-    hooks: Option<Hooks<S>>,
+    hooks: Hooks<S>,
     /// When the state was made anew, as far back as [`Restarts`] counts.
     made: VecDeque<Instant>,
 }
@@ -148,18 +166,19 @@ impl<S> Recipe<S> {
 
     pub(crate) fn new(
         make: impl FnMut() -> Result<S, Failure> + Send + 'static,
-        hooks: Option<Hooks<S>>,
+        hooks: Hooks<S>,
     ) -> Recipe<S> {
-        Recipe::of(Some(Box::new(make)), hooks)
+        Recipe::of(None, Some(Box::new(make)), hooks)
     }
 
-    /// A recipe that makes no state, for an actor whose given state has hooks.
-    pub(crate) fn hooks(hooks: Hooks<S>) -> Recipe<S> {
-        Recipe::of(None, Some(hooks))
+    /// A recipe for this state only.
+    pub(crate) fn once(state: S, hooks: Hooks<S>) -> Recipe<S> {
+        Recipe::of(Some(state), None, hooks)
     }
 
-    fn of(make: Option<Box<Make<S>>>, hooks: Option<Hooks<S>>) -> Recipe<S> {
+    fn of(given: Option<S>, make: Option<Box<Make<S>>>, hooks: Hooks<S>) -> Recipe<S> {
         Recipe(Some(Box::new(Steps {
+            given,
             make,
             hooks,
             made: VecDeque::new(),
@@ -172,16 +191,15 @@ impl<S> Recipe<S> {
 
     /// Makes a state and calls its `started` hook. Returns the failure if either panics.
     pub(super) fn make(&mut self, context: &Context<S>) -> Result<S, Failure> {
-        let steps = self.0.as_deref_mut();
-        let Some((make, hooks)) = steps.and_then(|steps| Some((steps.make.as_mut()?, steps.hooks)))
-        else {
-            return Err(Failure::new("there is no recipe for another state"));
-        };
         let make = || {
-            let mut state = make()?;
-            if let Some(hooks) = hooks {
-                (hooks.started)(&mut state, context);
-            }
+            let none = || Failure::new("there is no recipe for another state");
+            let steps = self.0.as_deref_mut().ok_or_else(none)?;
+            let mut state = match (steps.given.take(), &mut steps.make) {
+                (Some(state), _) => state,
+                (None, Some(make)) => make()?,
+                (None, None) => return Err(none()),
+            };
+            (steps.hooks.started)(&mut state, context);
             Ok(state)
         };
         Panic::catch(make).unwrap_or_else(|panic| Err(Failure::from(&panic)))
@@ -191,7 +209,7 @@ impl<S> Recipe<S> {
     /// panics.
     pub(super) fn stop(&self, state: Option<S>, exit: &Exit) -> Option<Failure> {
         let mut state = state?;
-        let hooks = self.0.as_deref().and_then(|steps| steps.hooks);
+        let hooks = self.0.as_deref().map(|steps| steps.hooks);
         let stopped = hooks.map(|hooks| Panic::catch(|| (hooks.stopped)(&mut state, exit)));
         discard(state);
         stopped?.err().map(|panic| Failure::from(&panic))

@@ -13,7 +13,7 @@
 
 use crate::Builder;
 use crate::actor::{
-    Address, Context, Handler, Lifecycle, OnUndelivered, Passed, Put, Receive, Ref,
+    Address, Context, Handler, Hooks, OnUndelivered, Passed, Put, Receive, Recipe, Ref,
     tell_undelivered,
 };
 use crate::edges::To;
@@ -130,7 +130,8 @@ impl Builder {
             has_timer: false,
             on_undelivered: self.undelivered(),
         };
-        let actor = self.spawn_hooked(collector);
+        let hooks = Hooks::new().stopped(Collector::stopped);
+        let actor = self.prepare(Recipe::once(collector, hooks));
         Address::adopt(Arc::new(Batching(actor)))
     }
 }
@@ -198,7 +199,7 @@ where
     }
 }
 
-impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Lifecycle for Collector<T, K, R> {
+impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Collector<T, K, R> {
     /// No message comes after this: a closed actor handles the batches that it has.
     fn stopped(&mut self, exit: &Exit) {
         if *exit == Exit::Closed {
@@ -207,9 +208,7 @@ impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Lifecycle for Collecto
             }
         }
     }
-}
 
-impl<T: Send + 'static, K: Key, R: Send + Sync + 'static> Collector<T, K, R> {
     fn add(&mut self, entry: Passed<T, Arc<R>>) {
         let key = (self.key)(&entry.message);
         let number = *self.numbers.entry(key.clone()).or_insert_with(|| {

@@ -235,8 +235,8 @@ impl Pool {
 
     /// Makes the pool. The recipe makes a state on each worker's thread: at once, and after each
     /// failure if there are [`restarts`](Builder::restarts). It is a closure that all workers call,
-    /// perhaps at the same time, or such a closure in [`hooked`](crate::lifecycle::hooked): then
-    /// each state has hooks, whose context is its worker.
+    /// perhaps at the same time, or a pair of such a closure and
+    /// [`Hooks`](crate::lifecycle::Hooks), whose context is the worker.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -245,7 +245,7 @@ impl Pool {
     /// Each worker has a connection, and checks now and then whether it is still good:
     /// ```
     /// use pirn_actor::{Context, Exit, Handler};
-    /// use pirn_actor::lifecycle::{Lifecycle, hooked};
+    /// use pirn_actor::lifecycle::Hooks;
     /// use pirn_actor::pool::Pool;
     /// use std::sync::mpsc::{self, Sender};
     /// use std::time::Duration;
@@ -256,7 +256,7 @@ impl Pool {
     /// #[derive(Clone)]
     /// struct Ping;
     ///
-    /// impl Lifecycle for Connection {
+    /// impl Connection {
     ///     fn started(&mut self, worker: &Context<Self>) {
     ///         worker.every(Duration::from_secs(30), Ping);
     ///     }
@@ -269,7 +269,8 @@ impl Pool {
     ///     fn handle(&mut self, Ping: Ping, _: &Context<Self>) {}
     /// }
     /// let (log, logged) = mpsc::channel();
-    /// let pool = Pool::fixed(2).spawn(hooked(move || Connection { log: log.clone() }))?;
+    /// let hooks = Hooks::new().started(Connection::started).stopped(Connection::stopped);
+    /// let pool = Pool::fixed(2).spawn((move || Connection { log: log.clone() }, hooks))?;
     /// pool.ready().unwrap();
     /// drop(pool);
     /// assert!(logged.iter().eq(["a connection is closed"; 2]));
@@ -305,10 +306,10 @@ impl Pool {
         F: Fn() -> Result<S, E> + Send + Sync + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        Ok(self.open(Arc::new(make), None))
+        Ok(self.open(Arc::new(make), Hooks::new()))
     }
 
-    fn open<S: Send + 'static>(&self, make: SharedMake<S>, hooks: Option<Hooks<S>>) -> PoolRef<S> {
+    fn open<S: Send + 'static>(&self, make: SharedMake<S>, hooks: Hooks<S>) -> PoolRef<S> {
         let mut workers = self.builder.of_workers();
         if let Some(tell) = self.builder.undelivered() {
             workers = workers.on_undelivered(move |name| {

@@ -50,7 +50,7 @@ pub(crate) struct PoolCell<S: Send + 'static> {
     /// The builder of workers.
     workers: Builder,
     /// The hooks of the workers' states.
-    hooks: Option<Hooks<S>>,
+    hooks: Hooks<S>,
     shared: Mutex<Shared<S>>,
     this: Weak<PoolCell<S>>,
 }
@@ -100,7 +100,7 @@ impl<S: Send + 'static> PoolCell<S> {
         pool: &Pool,
         workers: Builder,
         make: SharedMake<S>,
-        hooks: Option<Hooks<S>>,
+        hooks: Hooks<S>,
     ) -> Arc<PoolCell<S>> {
         let (identity, (capacity, overflow), options) = pool.builder.plan();
         Arc::new_cyclic(|this| PoolCell {

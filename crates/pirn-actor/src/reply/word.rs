@@ -126,7 +126,7 @@ impl Word {
 
     #[allow(dead_code)] // the models do without it
     pub(crate) fn is_abandoned(&self) -> bool {
-        // Relaxed: a hint.
+        // Relaxed: the asker may also abandon it right after the load.
         self.0.load(Ordering::Relaxed) == ABANDONED
     }
 

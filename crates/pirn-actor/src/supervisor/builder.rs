@@ -6,7 +6,7 @@ use super::plan::Strategy;
 use super::run::{Child, Kind, Rules, Runner};
 use super::table::{Entry, Table, What};
 use super::tree::{Awaited, Siblings, Tree};
-use crate::actor::{Builder, IntoRecipe, Restarts};
+use crate::actor::{Builder, Hooks, IntoRecipe, Restarts};
 use crate::error::{Exit, Failure, short_name};
 use crate::life::Actor;
 use crate::poison::locked;
@@ -214,7 +214,11 @@ impl Supervisor {
         F: FnMut() -> Result<S, E> + Send + 'static,
     {
         let make = move || recipe().map_err(|error| Failure::new(error.to_string()));
-        self.leaf(name.into(), short_name::<S>(), node::actor(make, None))
+        self.leaf(
+            name.into(),
+            short_name::<S>(),
+            node::actor(make, Hooks::new()),
+        )
     }
 
     fn leaf<R>(

@@ -42,7 +42,7 @@ where
 /// An actor with handlers, whose state this recipe makes.
 pub(super) fn actor<S: Send + 'static>(
     make: impl FnMut() -> Result<S, Failure> + Send + 'static,
-    hooks: Option<Hooks<S>>,
+    hooks: Hooks<S>,
 ) -> impl FnMut(Builder, &Reporter) -> io::Result<Ref<S>> + Send + 'static {
     let make = Arc::new(Mutex::new(make));
     move |builder, reporter| {
@@ -61,7 +61,7 @@ where
     R: Send + 'static,
     F: FnMut(M) -> R + Send + 'static,
 {
-    let mut start = actor(move || Ok(Function::new(recipe())), None);
+    let mut start = actor(move || Ok(Function::new(recipe())), Hooks::new());
     move |builder, reporter| Ok(start(builder, reporter)?.address())
 }
 

@@ -1,7 +1,7 @@
 //! What states do when their actors begin and end, and deaths of others as messages.
 
 use crate::common::{Gate, until, watched};
-use pirn_actor::lifecycle::{Lifecycle, hooked};
+use pirn_actor::lifecycle::Hooks;
 use pirn_actor::pool::Pool;
 use pirn_actor::process::Inbox;
 use pirn_actor::supervisor::Supervisor;
@@ -21,7 +21,11 @@ const FAILED: &str = "stopped: failed: panicked: assertion `left != right` faile
 /// Says what happens to it.
 struct Told(Sender<String>);
 
-impl Lifecycle for Told {
+impl Told {
+    fn hooks() -> Hooks<Told> {
+        Hooks::new().started(Told::started).stopped(Told::stopped)
+    }
+
     fn started(&mut self, context: &Context<Self>) {
         let _ = self.0.send(format!("{} started", context.name()));
         context.send_after(Duration::ZERO, "timer");
@@ -42,7 +46,7 @@ impl Handler<&'static str> for Told {
 
 fn told(builder: Builder) -> (Ref<Told>, Receiver<String>) {
     let (tell, told) = mpsc::channel();
-    let recipe = hooked(move || Told(tell.clone()));
+    let recipe = (move || Told(tell.clone()), Told::hooks());
     (builder.name("a").spawn(recipe).unwrap(), told)
 }
 
@@ -69,6 +73,25 @@ fn a_state_starts_before_its_first_message_and_stops_after_its_last() {
 }
 
 #[watched]
+fn a_given_state_starts_at_once_and_stops_but_does_not_restart() {
+    let (tell, told) = mpsc::channel();
+    let builder = Builder::new().name("a").restarts(Restarts::at_most(1));
+    let actor = builder.spawn_hooked(Told(tell), Told::hooks()).unwrap();
+    let next = || told.iter().find(|said| said != "timer").unwrap();
+    assert_eq!(next(), "a started");
+    actor.ask("first").unwrap();
+    assert_eq!(next(), "first");
+    assert!(actor.ask("fail").is_err());
+    let Exit::Failed(failure) = actor.join() else {
+        panic!("it has failed")
+    };
+    assert!(failure.to_string().starts_with("panicked"), "{failure}");
+    drop(actor);
+    let rest = told.iter().filter(|said| said != "timer");
+    assert!(rest.eq(["fail", FAILED]));
+}
+
+#[watched]
 fn a_state_that_has_failed_stops_and_a_new_one_starts() {
     let (actor, told) = told(Builder::new().restarts(Restarts::at_most(1)));
     let next = || told.iter().find(|said| said != "timer").unwrap();
@@ -88,7 +111,13 @@ struct Careless {
     starts: bool,
 }
 
-impl Lifecycle for Careless {
+impl Careless {
+    fn hooks() -> Hooks<Careless> {
+        Hooks::new()
+            .started(Careless::started)
+            .stopped(Careless::stopped)
+    }
+
     fn started(&mut self, _: &Context<Self>) {
         assert!(self.starts, "it does not start");
     }
@@ -99,7 +128,7 @@ impl Lifecycle for Careless {
 
 #[watched]
 fn a_hook_that_panics_is_a_failure() {
-    let begin = |starts| Builder::new().spawn(hooked(move || Careless { starts }));
+    let begin = |starts| Builder::new().spawn((move || Careless { starts }, Careless::hooks()));
     let never = begin(false).unwrap();
     let Err(Exit::Failed(failure)) = never.ready() else {
         panic!("it has failed")
@@ -118,7 +147,7 @@ fn a_hook_that_panics_is_a_failure() {
 fn a_child_stops_when_it_is_restarted_with_another_one() {
     let (tell, told) = mpsc::channel();
     let app = Supervisor::one_for_all()
-        .child("a", hooked(move || Told(tell.clone())))
+        .child("a", (move || Told(tell.clone()), Told::hooks()))
         .child("b", || 0_u32)
         .start()
         .unwrap();
@@ -137,7 +166,7 @@ fn each_state_of_a_pools_workers_starts_and_stops() {
         .name("p")
         .restarts(Restarts::at_most(1))
         .pool(2..=2)
-        .spawn(hooked(move || Told(tell.clone())))
+        .spawn((move || Told(tell.clone()), Told::hooks()))
         .unwrap();
     let next = || told.iter().find(|said| said != "timer").unwrap();
     let mut started = [next(), next()];
@@ -159,7 +188,11 @@ fn each_state_of_a_pools_workers_starts_and_stops() {
 /// Says when it starts and stops, and sends itself nothing, so its worker is free for the pool.
 struct Quiet(Sender<String>);
 
-impl Lifecycle for Quiet {
+impl Quiet {
+    fn hooks() -> Hooks<Quiet> {
+        Hooks::new().started(Quiet::started).stopped(Quiet::stopped)
+    }
+
     fn started(&mut self, worker: &Context<Self>) {
         self.0.send(format!("{} started", worker.name())).unwrap();
     }
@@ -182,7 +215,9 @@ impl Handler<Block> for Quiet {
 fn workers_that_end_with_their_pool_or_before_it_stop_once() {
     let (tell, told) = mpsc::channel();
     let pool = Builder::new().name("p").pool(1..=2);
-    let pool = pool.spawn(hooked(move || Quiet(tell.clone()))).unwrap();
+    let pool = pool
+        .spawn((move || Quiet(tell.clone()), Quiet::hooks()))
+        .unwrap();
     assert_eq!(told.recv().unwrap(), "p/1 started");
     let (gate, begun) = (Gate::new(), Gate::new());
     let blocks = || pool.send(Block(gate.clone(), begun.clone())).unwrap();
@@ -202,7 +237,7 @@ fn workers_that_end_with_their_pool_or_before_it_stop_once() {
 #[watched]
 fn a_pools_worker_sets_timers_and_watches_when_it_starts() {
     struct Worker(Ref<u32>, Sender<String>);
-    impl Lifecycle for Worker {
+    impl Worker {
         fn started(&mut self, worker: &Context<Self>) {
             worker.send_after(Duration::ZERO, "timer");
             worker.watch(&self.0, |_| "down");
@@ -219,8 +254,9 @@ fn a_pools_worker_sets_timers_and_watches_when_it_starts() {
     let watched = actor::spawn(7);
     let (seen, (tell, told)) = (watched.clone(), mpsc::channel());
     let pool = Builder::new().name("p").pool(2..=2);
+    let hooks = Hooks::new().started(Worker::started);
     let pool = pool
-        .spawn(hooked(move || Worker(seen.clone(), tell.clone())))
+        .spawn((move || Worker(seen.clone(), tell.clone()), hooks))
         .unwrap();
     let both = || {
         let mut both = [told.recv().unwrap(), told.recv().unwrap()];
