@@ -3,7 +3,7 @@
 //! A change to it is seen in review, as a change to that file, which this writes anew:
 //!
 //! ```text
-//! PIRN_BLESS=1 cargo test -p pirn-api
+//! PIRN_BLESS=1 cargo test -p pirn-api -- --ignored
 //! ```
 //!
 //! The list is made from rustdoc's JSON, which the pinned compiler gives if it is told to take
@@ -29,6 +29,7 @@ const PACKAGES: [&str; 7] = [
 ];
 
 #[test]
+#[ignore = "documents eight crates, in minutes where they are not checked yet: `ci/check api` does"]
 fn the_public_apis_are_those_of_the_snapshots() {
     let mut changes = String::new();
     for package in PACKAGES {
@@ -47,7 +48,7 @@ fn the_public_apis_are_those_of_the_snapshots() {
     }
     assert!(
         changes.is_empty(),
-        "the public API has changed:\n{changes}if it is meant to, run `PIRN_BLESS=1 cargo test -p pirn-api` \
+        "the public API has changed:\n{changes}if it is meant to, run `PIRN_BLESS=1 cargo test -p pirn-api -- --ignored` \
          and tell of it in CHANGELOG.md",
     );
 }
@@ -93,14 +94,14 @@ fn public_api(json: &Path) -> String {
 
 /// Has rustdoc describe the library of a package as JSON.
 fn rustdoc_json(package: &str) -> PathBuf {
-    // A folder of its own: the tests' may be locked, and flags for this would invalidate it.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rustdoc");
+    // The folder that this test was built in, where Clippy has left what rustdoc needs.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .current_dir(repository())
         .args(["rustdoc", "--quiet", "--locked", "--package", package])
         .args(["--lib", "--all-features", "--target-dir"])
-        .arg(&target)
+        .arg(target)
         .args(["--", "-Zunstable-options", "--output-format", "json"])
         .env("RUSTC_BOOTSTRAP", "1")
         .env_remove("RUSTDOCFLAGS");

@@ -48,6 +48,7 @@ const KEPT: [(&str, &[(&str, &str)]); 3] = [
             ("pirn-libc/signals/default.rs", "STANDS_IN"),
             ("pirn-libc/signals/handler.rs", "*"),
             ("pirn-libc/signals/jumps.rs", "*"),
+            ("pirn-libc/signals/process_wide.rs", "SAID"),
             ("pirn-libc/signals/urgent.rs", "*"),
             ("pirn-libc/startup.rs", "*"),
             ("pirn-libc/sync/layout.rs", "FLAG"),

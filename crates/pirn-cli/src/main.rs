@@ -97,7 +97,7 @@ enum Command {
     },
     /// Shows the metrics of a running process, in the text format of Prometheus.
     Metrics(metrics::MetricsArgs),
-    /// Lists the running processes with virtual threads: this user's; root's are all.
+    /// Lists the running processes with virtual threads: this user's, or for root everyone's.
     Ps,
     /// Runs an unmodified program, each of whose threads becomes a virtual one.
     Run(run::RunArgs),

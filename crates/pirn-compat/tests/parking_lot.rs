@@ -1,5 +1,8 @@
 //! `parking_lot`: `Mutex`, `RwLock` and `Condvar`, their deadlines and their fairness.
 
+use std::env;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use parking_lot::{
@@ -76,6 +79,99 @@ fn a_hog_does_not_starve_the_queue() {
         }
     });
     assert_eq!(served.into_inner(), THREADS);
+}
+
+/// Asserts that a thread gets a lock soon, some times, beside one that takes it in a loop: after
+/// ten slices of each at most, counted in processor time. The two take it by `hog` and `other`,
+/// which call a function while they have it.
+fn gets_it(name: &str, hog: impl Fn(&dyn Fn()) + Sync, other: impl Fn() + Sync) {
+    const TEN_SLICES: Duration = Duration::from_millis(100);
+    let processor_time = || {
+        // SAFETY: room for a time, which may be zero.
+        let time = unsafe {
+            let mut time = std::mem::zeroed::<libc::timespec>();
+            libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
+            time
+        };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let insides: [(&str, fn()); 3] = [
+        ("computes", || (0..100).for_each(|_| std::hint::spin_loop())),
+        ("yields", thread::yield_now),
+        ("sleeps", || thread::sleep(Duration::from_millis(1))),
+    ];
+    for (how, inside) in insides {
+        let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    hog(&|| {
+                        inside();
+                        turns.fetch_add(1, SeqCst);
+                    });
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    thread::sleep(Duration::from_millis(1));
+                    let (begin, from) = (turns.load(SeqCst), processor_time());
+                    other();
+                    let (time, turns) = (processor_time() - from, turns.load(SeqCst) - begin);
+                    let case = format!("{name}, {how}: {turns} turns, {time:?}");
+                    assert!(time < 2 * TEN_SLICES, "{case}");
+                    // Beside 30 busy processes the kernel lets the thread that sleeps run a
+                    // hundred times before a carrier.
+                    assert!(how != "sleeps" || turns < 1000, "{case}");
+                }
+                stop.store(true, SeqCst);
+            });
+        });
+    }
+}
+
+/// In children, on 1, 2 and 8 carriers.
+#[watched]
+fn a_hog_does_not_keep_a_lock_for_long() {
+    const CHILD: &str = "HOG_CHILD";
+    if env::var_os(CHILD).is_none() {
+        for carriers in ["1", "2", "8"] {
+            let mut child = Command::new(env::current_exe().unwrap());
+            child.args(["a_hog_does_not_keep_a_lock_for_long", "--exact"]);
+            child.env("PIRN_PARALLELISM", carriers).env(CHILD, "1");
+            let output = child.output().unwrap();
+            assert!(output.status.success(), "{carriers} carriers: {output:?}");
+        }
+        return;
+    }
+    let mutex = Mutex::new(());
+    let locks = |f: &dyn Fn()| {
+        let _guard = mutex.lock();
+        f();
+    };
+    gets_it("Mutex", locks, || locks(&|| ()));
+    let lock = RwLock::new(());
+    let reads = |f: &dyn Fn()| {
+        let _guard = lock.read();
+        f();
+    };
+    let writes = |f: &dyn Fn()| {
+        let _guard = lock.write();
+        f();
+    };
+    gets_it("RwLock, two writers", writes, || writes(&|| ()));
+    gets_it("RwLock, a reader", writes, || reads(&|| ()));
+    gets_it("RwLock, a writer", reads, || writes(&|| ()));
+    let (taken, told) = (Mutex::new(false), Condvar::new());
+    let takes = |f: &dyn Fn()| {
+        let mut guard = taken.lock();
+        told.wait_while(&mut guard, |taken| *taken);
+        *guard = true;
+        drop(guard);
+        f();
+        *taken.lock() = false;
+        told.notify_one();
+    };
+    gets_it("Condvar", takes, || takes(&|| ()));
 }
 
 #[watched]

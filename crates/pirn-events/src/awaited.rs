@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The names of the kinds: `crates/pirn-rt/src/vthread/awaited.rs` has their numbers.
+/// The names of the kinds: `crates/pirn-rt/src/vthread/wait_reason.rs` has their numbers.
 const KINDS: [&str; 20] = [
     "park",
     "futex",

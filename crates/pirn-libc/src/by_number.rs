@@ -6,15 +6,15 @@
 //! differ only in how an error is reported. Where libc's function differs (`ppoll`, `pselect6`, in
 //! which the kernel writes the time left), this file makes up for it, and the ones below.
 //!
-//! Of signals, the kernel's calls get the size of a set, which is eight bytes, and its action has
-//! another layout than the C library's. A mask of the kernel's would be the carrier's: libunwind
-//! blocks all signals by `syscall`, and then locks a mutex, at which the thread may go to another
-//! carrier.
+//! The kernel's calls for signals take the size of a set, which is eight bytes, and the kernel's
+//! action has another layout than the C library's. If such a call went to the kernel, it would set
+//! the carrier's mask: libunwind blocks all signals by `syscall`, and then locks a mutex, where the
+//! thread may go to another carrier.
 //!
-//! What the kernel ties to the OS thread that made an io_uring is left out for a virtual thread,
-//! which goes from one to another: all of it is optional, and programs do without it on older
-//! kernels. A wait for completions (`io_uring_enter`) blocks the carrier, as any call that is not
-//! known here. liburing makes its calls itself: see `docs/limits.md`.
+//! A virtual thread goes from one OS thread to another. So an io_uring that it makes lacks what the
+//! kernel ties to the OS thread that made the ring: all of it is optional, and programs do without
+//! it on older kernels. A wait for completions (`io_uring_enter`) blocks the carrier, as does any
+//! call that is not known here. liburing makes its calls itself: see `docs/limits.md`.
 
 use crate::io::{fcntl, mqueue, poll, rw, select, transfer};
 use crate::net::{messages, socket};
@@ -118,7 +118,7 @@ unsafe fn call_function(number: c_long, args: [usize; 6]) -> Option<c_long> {
     }
 }
 
-/// Does that for calls that read, write, wait, or change descriptors.
+/// Does what [`call_function`] does, for calls that read, write, wait, or change descriptors.
 ///
 /// # Safety
 /// As for the system call.
@@ -180,7 +180,7 @@ unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
     }
 }
 
-/// Does the same for calls about threads, and rarer ones.
+/// Does what [`call_function`] does, for calls about threads, and rarer ones.
 ///
 /// # Safety
 /// As for the system call.
@@ -274,7 +274,8 @@ unsafe fn about_signals(number: c_long, a: [usize; 6]) -> Option<c_long> {
     }
 }
 
-/// Does that for those which are like libc's functions. Other sizes are the kernel's to refuse.
+/// Does this for the calls that are like libc's functions. The kernel refuses a set of another
+/// size.
 ///
 /// # Safety
 /// As for the system call.
@@ -299,8 +300,8 @@ unsafe fn like_libcs(number: c_long, a: [usize; 6]) -> Option<c_long> {
 /// The size of the kernel's set of signals.
 const SIGSET: usize = size_of::<u64>();
 
-/// Calls `rt_sigaction` so that the signal of preemption is blocked in handlers. Its own action is
-/// left to `sigaction`.
+/// Calls `rt_sigaction` so that the signal of preemption is blocked in handlers. `sigaction` sets
+/// the action of that signal itself.
 ///
 /// # Safety
 /// As for the system call.
@@ -356,7 +357,7 @@ unsafe fn about_rings(number: c_long, a: [usize; 6]) -> Option<c_long> {
         // SAFETY: the caller's contract.
         libc::SYS_io_uring_setup => unsafe { set_up_ring(a) },
         libc::SYS_io_uring_register => {
-            // The number that it gives out is in a table of the OS thread.
+            // The number that this call gives out is in a table of the OS thread.
             let what = a[1] as u32 & !USE_REGISTERED_RING;
             (what == REGISTER_RING_FDS).then(unknown)
         }
@@ -364,7 +365,7 @@ unsafe fn about_rings(number: c_long, a: [usize; 6]) -> Option<c_long> {
     }
 }
 
-/// Returns what a kernel does that does not know a flag.
+/// Returns the answer of a kernel that does not know a flag.
 fn unknown() -> c_long {
     sys::to_c(Err(Errno(libc::EINVAL))) as c_long
 }

@@ -7,9 +7,9 @@
 //!
 //! A call that has had an effect is not cancelled: what it has read would be lost.
 //!
-//! On a platform thread of a process with such threads the functions that wait are libc's own,
-//! which are cancellation points; ours call the kernel directly, and are none. Before the others
-//! ([`own_point`]) libc is asked whether the thread is cancelled.
+//! On a platform thread of a process with such threads, the functions that wait call libc's own,
+//! which are cancellation points: ours call the kernel directly, and are no cancellation points
+//! there. The other functions ([`own_point`]) first ask libc whether the thread is cancelled.
 
 use crate::identity::is_virtual;
 use crate::posix;
@@ -78,9 +78,9 @@ impl<R: Copy> CallResult for Slept<R> {
 }
 
 /// Makes a call that is a cancellation point: `ours`, or `libcs` on a platform thread of a process
-/// whose threads are virtual. Where they are not, this is a load and a branch, and the compiler
+/// whose threads are virtual. In other processes this costs a load and a branch, and the compiler
 /// stores what `ours` owns. Both closures own their arguments (`move`), and `ours` is small enough
-/// to be inlined: else more is stored, and loaded again.
+/// to be inlined: otherwise the compiler would store more, and load it again.
 ///
 /// # Safety
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
@@ -94,7 +94,7 @@ pub(crate) unsafe fn point<R: CallResult>(libcs: impl FnOnce() -> R, ours: impl 
 }
 
 /// Makes a call that is a cancellation point, by the same function on all threads: on a platform
-/// thread it is one at its beginning only.
+/// thread the call is a cancellation point at its beginning only.
 ///
 /// # Safety
 /// As for [`point`].

@@ -1,5 +1,5 @@
-//! What many of the functions do: a call on the pool, or as the carrier; a wait for a descriptor of
-//! our own.
+//! What many of the functions need: a call on the pool, a call as the carrier, and a wait for a
+//! descriptor of our own.
 
 use crate::virtual_thread;
 use core::ffi::{CStr, c_int, c_long};

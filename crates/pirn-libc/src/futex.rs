@@ -10,8 +10,8 @@
 //! The kernel looks the owner up, and knows no virtual thread. So no thread inherits priority: all
 //! threads lock the word here, and wait for it as for any other, also before the runtime starts. A
 //! platform thread that the kernel had queued before that, by priority, would not be woken later.
-//! Where several virtual threads have one id, the carrier's, an owner is not told from others: each
-//! may unlock the word, and locking it twice waits.
+//! If several virtual threads have one id, the carrier's, the word does not tell which of them owns
+//! it: each may unlock the word, and a thread that locks it twice waits.
 //!
 //! `FUTEX_WAIT_REQUEUE_PI` and `FUTEX_CMP_REQUEUE_PI` are `ENOSYS`: the kernel would make a waiter
 //! the owner of the word.

@@ -1,9 +1,9 @@
 //! What other functions of libc do if `pthread_create` makes virtual threads.
 //!
-//! These have what POSIX gives to threads: they are joined and cancelled by their `pthread_t`, have
-//! ids, and end the process when the last of them ends. The crate `pirn-posix` makes them, and
-//! [installs](install) itself here. Only `libpirn.so` contains it, so a program that is written for
-//! Pirn pays a load and a branch.
+//! Such threads have what POSIX gives to threads: they are joined and cancelled by their
+//! `pthread_t`, have ids, and the process ends when the last of them ends. The crate `pirn-posix`
+//! makes them, and [installs](install) itself here. Only `libpirn.so` contains it, so a program
+//! that is written for Pirn pays a load and a branch.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 /// A start routine, which `pthread_exit` and cancellation may unwind.
 pub type PosixRoutine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-/// The same in C11.
+/// A start routine in C11.
 pub type C11Routine = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
 
 /// A start routine, of one of two kinds.
@@ -55,11 +55,11 @@ pub trait Threads: Sync {
     fn forget_own(&self);
 }
 
-/// A virtual thread that `pthread_create` has made. A program uses a `pthread_t` until the thread
-/// is joined, or detached and ended; so long there is its record.
+/// A virtual thread that `pthread_create` has made. A program may use a `pthread_t` until the
+/// thread is joined, or detached and ended; until then its record exists.
 pub trait Record: Cancellable {
-    /// Joins it, as `pthread_join` does. Waits until the deadline that `deadline` returns, if it
-    /// has to wait.
+    /// Joins the thread, as `pthread_join` does. If the caller has to wait, it waits until the
+    /// deadline that `deadline` returns.
     ///
     /// # Safety
     /// The thread has not been joined, nor detached and ended; `value` is null or valid for a
@@ -70,10 +70,10 @@ pub trait Record: Cancellable {
         deadline: &dyn Fn() -> Result<Deadline, c_int>,
     ) -> c_int;
 
-    /// Returns whether this thread is joining it, which may be of either kind.
+    /// Returns whether this other thread, of either kind, is joining the thread.
     fn is_joined_by(&self, thread: pthread_t) -> bool;
 
-    /// Detaches it, as `pthread_detach` does.
+    /// Detaches the thread, as `pthread_detach` does.
     ///
     /// # Safety
     /// As for [`join`](Self::join).
@@ -89,13 +89,13 @@ pub trait Record: Cancellable {
 
     fn core(&self) -> &Core;
 
-    /// Notes what the running thread returns, which ends by `pthread_exit`.
+    /// Notes the result of the running thread, which ends by `pthread_exit`.
     fn exit_with(&self, value: *mut c_void);
 }
 
 /// The part of a [`Record`] that is about cancellation.
 pub trait Cancellable {
-    /// Cancels it, as `pthread_cancel` does.
+    /// Cancels the thread, as `pthread_cancel` does.
     ///
     /// # Safety
     /// As for [`join`](Record::join), and the caller may end by `pthread_exit`.
@@ -120,7 +120,8 @@ pub trait Cancellable {
     /// As for [`point`](crate::cancel::point).
     unsafe fn test_cancel(&self);
 
-    /// The same, if it is cancelled asynchronously: it may be anywhere in its own code.
+    /// Ends the running thread if it is cancelled asynchronously: it may be anywhere in its own
+    /// code.
     ///
     /// # Safety
     /// As for [`point`](crate::cancel::point), at any instruction.
@@ -166,8 +167,8 @@ pub fn is_on() -> bool {
     IS_ON.load(Relaxed) // Relaxed: carries no other data.
 }
 
-/// Makes a virtual thread, if `pthread_create` makes such. Returns libc's result; `None`: libc is
-/// to make a platform thread.
+/// Makes a virtual thread, if `pthread_create` makes virtual threads. Returns libc's result;
+/// `None`: libc must make a platform thread.
 ///
 /// # Safety
 /// As for `pthread_create`, or `thrd_create` without attributes.

@@ -90,7 +90,7 @@ pub(crate) struct Family {
     #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) title: &'static str,
     pub(crate) need: Need,
-    /// What they cannot do, or empty.
+    /// What these functions cannot do, or empty.
     #[cfg_attr(not(test), allow(dead_code))] // Read when the page is written.
     pub(crate) cannot: &'static str,
     /// The functions, by section.

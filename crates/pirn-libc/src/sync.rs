@@ -90,7 +90,7 @@ type Until = Option<(clockid_t, Time)>;
 /// Returns that time as a deadline. `EINVAL` if it is not a valid time.
 ///
 /// # Safety
-/// It points to a timespec.
+/// The time points to a timespec.
 unsafe fn end_of(until: Until) -> Result<Deadline, c_int> {
     // SAFETY: the caller's contract.
     until.map_or(Ok(Deadline::NEVER), |(clock, time)| unsafe {
@@ -141,7 +141,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Runs the handlers of signals. Returns whether the wait fails: only those for semaphores do.
+    /// Runs the handlers of signals. Returns whether the wait fails: only waits for semaphores do.
     #[cold]
     fn fails_after_signals(&self) -> bool {
         let is_semaphore = self.key & 3 == KeyKind::Semaphore as usize;
@@ -247,7 +247,7 @@ impl Recursive {
         ))
     }
 
-    /// Calls `f`; on a virtual thread, with the lock held, for which it parks.
+    /// Calls `f`; a virtual thread holds the lock meanwhile, and parks until it gets the lock.
     pub(crate) fn while_locked<R>(&self, f: impl FnOnce() -> R) -> R {
         if virtual_thread().is_none() {
             return f();
@@ -262,7 +262,7 @@ impl Recursive {
         }
     }
 
-    /// Unlocks it.
+    /// Unlocks the lock.
     ///
     /// # Safety
     /// In the child of a fork, by its only thread.

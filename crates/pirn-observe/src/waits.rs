@@ -31,7 +31,7 @@ pub struct Noted {
     deadline: Option<Deadline>,
     /// The id of the virtual thread that has the lock; 0: none has it, or it is not known.
     owner: u64,
-    /// It waits for a lock of `std`, which keeps no owner.
+    /// The thread waits for a lock of `std`, which keeps no owner.
     std_lock: bool,
 }
 

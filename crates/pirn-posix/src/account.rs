@@ -10,21 +10,21 @@ use std::io::{self, Write};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Why {
-    /// Its stack is the program's (`pthread_attr_setstack`).
+    /// The program provides the stack (`pthread_attr_setstack`).
     OwnStack,
-    /// It asks for a scheduling policy or a priority.
+    /// The thread asks for a scheduling policy or a priority.
     Scheduling,
-    /// It is bound to some CPUs.
+    /// The thread is bound to some CPUs.
     Affinity,
-    /// Its stack is larger than any slot.
+    /// The stack is larger than any slot.
     LargeStack,
     /// There is no runtime: it could not start.
     NoRuntime,
-    /// It was created in a signal handler.
+    /// The thread was created in a signal handler.
     InHandler,
     /// The user asked for it, by the library that makes it, or by `pirn.h`.
     Chosen,
-    /// It is of a library that makes its system calls itself.
+    /// The thread belongs to a library that makes its system calls itself.
     OwnCalls,
 }
 

@@ -1,9 +1,10 @@
 //! Cancellation of threads that `pthread_create` has made.
 //!
-//! A virtual thread's state is in its record, not in glibc's, whose bits differ by version. Who
-//! cancels a thread sets a bit and interrupts it, which ends its wait if it has one; the thread
-//! acts at its next cancellation point, as if it called `pthread_exit` there. So glibc unwinds the
-//! stack and runs what `pthread_cleanup_push` and C++ have there.
+//! The state of a virtual thread is in its own record, not in glibc's, whose bits differ by
+//! version. The canceller sets a bit and interrupts the thread, which ends the thread's wait if it
+//! waits. The thread acts at its next cancellation point, as if it called `pthread_exit` there:
+//! glibc unwinds the stack, and runs the handlers of `pthread_cleanup_push` and the destructors of
+//! C++.
 //!
 //! ```text
 //!   canceller                 the thread, at a cancellation point
@@ -15,12 +16,12 @@
 //! A call that has had an effect is not cancelled: what it has read would be lost. The interrupt of
 //! a thread that has disabled cancellation meanwhile is taken back at the next point.
 //!
-//! Which functions are cancellation points, `pirn_libc::cancel` knows.
+//! `pirn_libc::cancel` says which functions are cancellation points.
 //!
-//! Asynchronous cancellation acts at cancellation points, at once in the thread itself, and where
-//! the thread computes: a [safe point](pirn_rt::sched::safepoint) is requested, and so it is
-//! interrupted in its own code ([`at_any_instruction`]). In a wait that is not a cancellation point
-//! it acts after that.
+//! A thread with asynchronous cancellation also acts at once if it cancels itself, and while it
+//! computes: the canceller requests a [safe point](pirn_rt::sched::safepoint), which interrupts the
+//! thread in its own code ([`at_any_instruction`]). If the thread is in a wait that is no
+//! cancellation point, it acts after the wait.
 
 use crate::record::Pthread;
 use core::ffi::{c_int, c_void};
@@ -38,14 +39,14 @@ const SET: c_int = 1;
 /// `PTHREAD_CANCELED`.
 const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
-/// Whether a thread is cancelled, and may be.
+/// Whether a thread has been cancelled, and whether it may be.
 pub(crate) struct Cancellation(AtomicU32);
 
 impl Cancellation {
     const PENDING: u32 = 1;
     const DISABLED: u32 = 2;
     const ASYNCHRONOUS: u32 = 4;
-    /// It ends already.
+    /// The thread is ending already.
     const ENDING: u32 = 8;
 
     pub(crate) const fn new() -> Cancellation {

@@ -1,12 +1,12 @@
-//! Threads that stay platform threads: the user has named the library that makes them, or whose
-//! code they run; or it is libgomp, whose threads wait by system calls that Pirn does not see. Each
-//! of these would hold a carrier.
+//! Threads that stay platform threads: the user has named the library that makes them, or the one
+//! whose code they run; or the library is libgomp, whose threads wait by system calls that Pirn
+//! does not see. Each of these would hold a carrier.
 //!
 //! The name that a thread gives itself comes too late, since its kind is fixed at its creation. Two
-//! libraries are known then: the start routine's, and the caller's of `pthread_create`, found by
-//! unwinding. Frames of the C++ library are passed over: a `std::thread` is made by its caller. All
-//! of this costs microseconds per thread, and nothing unless there are patterns; the library of a
-//! start routine is remembered.
+//! libraries are known then: the start routine's, and the one that calls `pthread_create`, which is
+//! found by unwinding. The search passes over frames of the C++ library: the caller of
+//! `std::thread` counts. It costs microseconds per thread, and nothing unless there are patterns;
+//! the library of a start routine is remembered.
 //!
 //! `dladdr` would wait for the lock that `dlopen` holds while a library's initialisers run, which
 //! may wait for the very thread that is made here. [`objects`] takes another, which no thread
@@ -45,9 +45,9 @@ pub(crate) fn by_caller<R>(create: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Has threads that the libraries with these names make, or whose code they run, be platform
-/// threads: file names, with `*` and `?`, separated by colons. A name without the version that
-/// follows it will do (`libfoo.so` for `libfoo.so.1`); the program itself is meant by its own name.
+/// Makes platform threads of the threads that libraries with these names create, and of the threads
+/// that run their code. The names are file names, with `*` and `?`, separated by colons. A name may
+/// lack the version at its end (`libfoo.so` for `libfoo.so.1`); the program goes by its own name.
 ///
 /// # Safety
 /// `patterns` is a C string.

@@ -48,9 +48,9 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What threads without attributes get: the stack's size, above [`GUARD_BITS`] bits with the
-/// guard's; 0: not known yet. libc locks and copies for an answer. Once the program has changed the
-/// defaults, libc is asked each time.
+/// What threads without attributes get: the size of the stack, above [`GUARD_BITS`] bits with the
+/// size of the guard; 0: not known yet. To answer, libc takes a lock and copies. Once the program
+/// has changed the defaults, each creation asks libc.
 static DEFAULT: AtomicU64 = AtomicU64::new(0);
 const GUARD_BITS: u32 = 20;
 
@@ -112,7 +112,8 @@ impl Wanted {
         })
     }
 
-    /// Asks libc for the same, and keeps the answer if it is an ordinary one.
+    /// Asks libc what threads without attributes get, and keeps the answer if it is an ordinary
+    /// one.
     #[cold]
     fn read_default() -> Result<Wanted, Why> {
         let mut attributes = MaybeUninit::uninit();
@@ -252,7 +253,7 @@ pub(crate) unsafe fn create(
     let runtime = runtime::ensure_started().map_err(|error| account::no_runtime(&error))?;
     let class = wanted.class()?;
     if runtime.reserve_stack(class).is_err() {
-        // Those that have been made may be about to end, if they get to run.
+        // The threads that have been made may be about to end, if they get to run.
         time::sched_yield();
         if runtime.reserve_stack(class).is_err() {
             return Ok(libc::EAGAIN);
@@ -279,7 +280,7 @@ pub(crate) unsafe fn create(
     }
     if let Some(blocked) = wanted.blocked {
         record.signals.mask.store(blocked, Ordering::SeqCst);
-        process_wide::watch(); // It may take signals that its creator blocks.
+        process_wide::watch(); // The thread may take signals that its creator blocks.
     }
     leaving::enter();
     account::count_virtual();

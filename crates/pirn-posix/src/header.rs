@@ -1,4 +1,4 @@
-//! What `pirn.h` declares: what POSIX has no word for.
+//! The functions of `pirn.h`, for what POSIX has no function for.
 //!
 //! Parking works between threads of both kinds. The permit is a word in the TLS block of each
 //! thread, at the same distance from the thread pointer in all, since this code is part of the
@@ -84,8 +84,8 @@ pub extern "C" fn pirn_park() {
     unsafe { pirn_park_until(ptr::null()) };
 }
 
-/// `pirn_park_until`: the same, until a time of `CLOCK_MONOTONIC` at most. Returns 0 or
-/// `ETIMEDOUT`.
+/// `pirn_park_until`: does what `pirn_park` does, until a time of `CLOCK_MONOTONIC` at most.
+/// Returns 0 or `ETIMEDOUT`.
 ///
 /// # Safety
 /// `deadline` is null or valid.

@@ -19,14 +19,14 @@ use pirn_rt::sys;
 
 /// The number of the program's threads.
 static ALIVE: AtomicUsize = AtomicUsize::new(1);
-/// The most at once so far, without the first.
+/// The most threads at once so far, without the first.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The key of platform threads that are counted, plus 1; 0: none.
 static KEY: AtomicU32 = AtomicU32::new(0);
 /// `PTHREAD_DESTRUCTOR_ITERATIONS`.
 const ROUNDS: usize = 4;
 
-/// Creates the key, and has the running thread report its end if it is the process's first.
+/// Creates the key, and makes the running thread report its end if it is the process's first.
 /// Without a key, the process does not end by itself.
 pub(crate) fn prepare() {
     // SeqCst, here and below: seldom used.
@@ -38,7 +38,7 @@ pub(crate) fn prepare() {
         let _ = unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     }
     if sys::is_first_thread() {
-        report_this(); // It may also be cancelled.
+        report_this(); // The first thread may also be cancelled.
     }
 }
 
@@ -61,8 +61,8 @@ pub(crate) extern "C" fn after_fork() {
     forget_most();
 }
 
-/// Ends the running thread, which was virtual, and has forked, in the child. Returns if it is the
-/// only one.
+/// Ends the running thread, which was virtual and has forked, in the child. Returns if it is the
+/// only thread there.
 fn end_in_child() {
     if ALIVE.fetch_sub(1, Ordering::SeqCst) > 1 {
         // As libc does with the first thread: it is gone, and the process stays for the others.
@@ -103,15 +103,15 @@ pub(crate) fn leave() {
     }
 }
 
-/// Has the running platform thread report its end.
+/// Makes the running platform thread report its end.
 pub(crate) fn report_this() {
     if let Some(key) = KEY.load(Ordering::SeqCst).checked_sub(1) {
         set(key, 1);
     }
 }
 
-/// Has the running thread report its end if it is the first of the process, which is about to end
-/// by `pthread_exit`.
+/// Makes the running thread, which is about to end by `pthread_exit`, report its end if it is the
+/// first thread of the process.
 pub(crate) fn main_exits() {
     if posix::is_on() && sys::is_first_thread() {
         process_wide::watch(); // It takes no signals any more.

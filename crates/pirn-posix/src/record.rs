@@ -144,7 +144,8 @@ impl Pthread {
         self.place().1.tp()
     }
 
-    /// Ends its wait, if it is in one that interrupts end, and has the next one end at once.
+    /// Ends the thread's wait, if it is in one that interrupts end, and makes the next one end at
+    /// once.
     ///
     /// # Safety
     /// The thread has not been joined, nor detached and ended.
@@ -167,7 +168,7 @@ impl Pthread {
         unsafe { Core::release(self.place().0) };
     }
 
-    /// Waits for its end, on either kind of thread.
+    /// Waits for the end of the thread, on either kind of thread.
     fn wait(&self, deadline: Deadline) -> Result<(), c_int> {
         const EVERY_BIT: u32 = u32::MAX;
         if deadline.is_never() && vthread::current().is_none() {
@@ -184,7 +185,7 @@ impl Pthread {
                 continue;
             }
             let reason = |_| WaitReason::new(Kind::Join, id);
-            // SeqCst: as in `futex`.
+            // SeqCst: in one order with the counting in `park` and the fence of the waker.
             let check = || self.ended.load(Ordering::SeqCst) == 0;
             // A join is a cancellation point.
             let interruptible = match own() {
@@ -267,7 +268,7 @@ impl Record for Pthread {
     }
 
     fn is_detached(&self) -> bool {
-        // Relaxed: a program that acts on this has ordered it itself.
+        // Relaxed: a program that acts on the answer has ordered the end itself.
         self.joiner.load(Ordering::Relaxed) == self.address()
     }
 
@@ -341,7 +342,7 @@ impl Drop for Pthread {
         let (_, slot) = self.place();
         // SAFETY: the thread has been reaped, and no thread can join it any more.
         unsafe {
-            // Relaxed: for programs that use a `pthread_t` too long.
+            // Relaxed: only a program that uses a `pthread_t` too long reads it.
             place_of_record(slot.tp()).store(ptr::null_mut(), Ordering::Relaxed);
             if self.more_guard.get() > 0 {
                 let (start, len) = (slot.bottom(), self.more_guard.get());

@@ -30,13 +30,13 @@ enum Memory {
     Elsewhere,
     /// A slot, which [`take_slot`](Continuation::take_slot) returns at the end.
     Own(Slot),
-    /// A slot that others give back, later.
+    /// A slot that other code gives back, later.
     Lasting(Slot),
 }
 
-/// Where the lines of memory are that a switch to a suspended continuation reads first: the saved
-/// registers, and malloc's words in the TLS block. A hint in one word, which is valid even if the
-/// memory is gone. 0: nowhere.
+/// Where the cache lines are that a switch to a suspended continuation reads first: the saved
+/// registers, and malloc's words in the TLS block. One word, for prefetching: it may be used even
+/// if the memory is gone. 0: nowhere.
 ///
 /// ```text
 ///   bits 16..     the TLS block's thread pointer, in lines
@@ -48,13 +48,13 @@ pub(crate) struct FirstLines(usize);
 impl FirstLines {
     const DISTANCE: usize = (1 << 16) - 1;
 
-    /// Returns it as a word.
+    /// Returns the lines as a word.
     #[inline(always)]
     pub(crate) fn to_note(self) -> usize {
         self.0
     }
 
-    /// Returns what [`to_note`](Self::to_note) was called for.
+    /// Returns the lines whose word [`to_note`](Self::to_note) returned.
     #[inline(always)]
     pub(crate) fn from_note(note: usize) -> FirstLines {
         FirstLines(note)
@@ -68,7 +68,7 @@ impl FirstLines {
         (sp, tp.wrapping_sub(LINE))
     }
 
-    /// Has the machine fetch them, while the program goes on.
+    /// Makes the machine prefetch both addresses, while the program goes on.
     #[inline(always)]
     pub(crate) fn fetch(self) {
         if self.0 == 0 {
@@ -81,7 +81,8 @@ impl FirstLines {
 }
 
 impl Continuation {
-    /// Returns where the lines are that a switch to it reads first; nowhere if it has no stack yet.
+    /// Returns where the lines are that a switch to this continuation reads first; nowhere if it
+    /// has no stack yet.
     #[inline(always)]
     pub(crate) fn first_lines(&self) -> FirstLines {
         let (tp, sp) = (self.tp.get() / LINE, self.sp.get() as usize / LINE);
@@ -159,7 +160,7 @@ impl Continuation {
         }
     }
 
-    /// As [`prepare`](Self::prepare), and tells the sanitizer or valgrind.
+    /// Does what [`prepare`](Self::prepare) does, and tells the sanitizer or valgrind.
     ///
     /// # Safety
     /// As for `prepare`.
@@ -223,7 +224,7 @@ impl Continuation {
         Some(slot)
     }
 
-    /// Leaves it to others to [release] the slot, after the end.
+    /// Leaves it to other code to [release] the slot, after the end.
     pub(crate) fn let_slot_last(&self) {
         if let Memory::Own(slot) = self.slot.get() {
             self.slot.set(Memory::Lasting(slot));
@@ -247,8 +248,8 @@ impl Continuation {
         }
     }
 
-    /// As [`switch`](Self::switch), and tells the sanitizer, or makes the switch in the way that
-    /// the machine and valgrind demand.
+    /// Does what [`switch`](Self::switch) does, and tells the sanitizer, or switches in the way
+    /// that the machine and valgrind demand.
     ///
     /// # Safety
     /// As for `switch`.
@@ -286,7 +287,7 @@ impl Continuation {
         if sanitizer::switches_are_special() {
             sanitizer::arrive(ptr::null_mut());
             sanitizer::acquire(self.address());
-            // What the last thread did on this stack came before.
+            // What the last thread did on this stack happens before what this one does.
             sanitizer::acquire(self.memory());
         }
     }
@@ -343,7 +344,7 @@ unsafe fn release_block(slot: Slot, tp: usize) {
 /// Tells the sanitizer or valgrind that a continuation will never be resumed.
 ///
 /// # Safety
-/// It will not.
+/// The continuation will never be resumed.
 #[cold]
 #[inline(never)]
 unsafe fn end_announced(slot: Slot, tp: usize) {

@@ -48,11 +48,11 @@ pub fn notice(line: &str) {
     }
 }
 
-/// Asks the program's allocator for so much memory, and gives it back: for a caller that is about
+/// Asks the program's allocator for this much memory, and gives it back: for a caller that is about
 /// to allocate in a way that would abort the process.
 ///
 /// # Errors
-/// Without memory.
+/// There is not that much memory.
 pub fn probe_allocator(bytes: usize) -> Result<(), TryReserveError> {
     let mut room: Vec<u8> = Vec::new();
     core::hint::black_box(&mut room).try_reserve_exact(bytes)

@@ -59,7 +59,7 @@ impl<T> Lock<T> {
 
     /// Returns whether a thread holds it, or did a moment ago.
     pub(crate) fn is_held(&self) -> bool {
-        self.held.load(Ordering::Relaxed) // Relaxed: a hint.
+        self.held.load(Ordering::Relaxed) // Relaxed: the answer may be outdated at once anyway.
     }
 
     #[inline(always)]

@@ -1,13 +1,13 @@
 //! Sections in which a thread must not be parked, moved to another carrier, or made to run foreign
-//! code. A word in its thread-local storage counts them. A thread is in one
+//! code. A word in its thread-local storage counts them. A thread is in a section
 //!
 //! * in runtime code that knows its carrier, holds a [`Lock`](crate::lock::Lock), or has told
 //!   others of a wait that has not ended ([`NoSuspend`]);
 //! * in a signal handler, which may have interrupted such code, or libc's ([`InHandler`]).
 //!
-//! Meanwhile, interposed functions act as on a platform thread. Such code may call them: a
-//! handler does, and an allocator that the runtime calls. And the thread is not preempted, nor is
-//! it while it is [`NoPreempt`], which forbids nothing else.
+//! In a section, interposed functions act as on a platform thread: signal handlers call them, and
+//! the allocator that the runtime calls. The thread is not preempted in a section. [`NoPreempt`]
+//! forbids only preemption, and nothing else.
 //!
 //! ```text
 //!   bits 31 ... 16       15 ... 0
@@ -15,15 +15,15 @@
 //! ```
 //!
 //! A handler may be left by a jump, which drops nothing. So a thread notes the [`Place`]s of its
-//! handlers, and `siglongjmp` asks which of them it leaves ([`jump`]). It may also be left unseen
-//! (`setcontext`): what is noted is compared with addresses, and not followed.
+//! handlers, and `siglongjmp` asks which of them it leaves ([`jump`]). A handler may also be left
+//! unseen (`setcontext`): a noted place is compared with addresses, and not followed.
 //!
 //! A handler that waits for what another thread does, as a garbage collector's does, must not run
-//! in a section: that thread may need what the section holds, or be woken by it. So one that comes
-//! to a platform thread in a section is [put off](put_off): all signals are blocked until the
-//! section ends, which unblocks them. The mask that is then restored is a word of its own, which
-//! the handler writes after the section's first access to its count, and the section's end reads
-//! after its last.
+//! in a section: the other thread may need what the section holds, or wait for the section to wake
+//! it. So a signal that comes to a platform thread in a section is [put off](put_off): our handler
+//! blocks all signals, and the end of the section unblocks them. The mask that is then restored is
+//! a word of its own. The handler writes it after the section's first access to its count, and the
+//! end of the section reads it after its last.
 
 use crate::sys;
 use core::cell::Cell;
@@ -67,13 +67,13 @@ pub fn in_section() -> bool {
 }
 
 /// Notes that the running platform thread blocks signals until the end of its section, for a
-/// handler that is to run then. `blocked` is what it blocked until now; the last such note counts,
-/// because the first may be of the handler of a fault in the section.
+/// handler that must run then. `blocked`: the signals that it blocked until now. The last such note
+/// counts, because the first may come from the handler of a fault in the section.
 pub fn put_off(blocked: u64) {
     PUT_OFF.set(blocked | IS_PUT_OFF);
 }
 
-/// Returns what the running platform thread blocks, apart from signals that are put off.
+/// Returns the signals that the running platform thread blocks, apart from the ones put off.
 pub fn blocked_signals() -> u64 {
     match PUT_OFF.get() {
         0 => sys::blocked_signals(),
@@ -86,7 +86,7 @@ pub fn blocked_signals() -> u64 {
 #[inline(never)]
 fn catch_up() {
     if !in_section() {
-        // Nothing comes between these two: all is blocked.
+        // No handler runs between these two: all signals are blocked.
         let outside = PUT_OFF.replace(0);
         sys::block_only(outside & !IS_PUT_OFF);
     }
@@ -164,8 +164,8 @@ impl Drop for NoPreempt {
     }
 }
 
-/// The number of nested handlers that a thread notes. One that is nested deeper counts as left
-/// when one of these is.
+/// The number of nested handlers that a thread notes. A handler that is nested deeper counts as
+/// left when one of these is left.
 const PLACES_NOTED: usize = 4;
 
 /// Where a handler runs, and what it has interrupted.
@@ -191,7 +191,7 @@ impl Place {
     /// The room of a stack whose lower end is unknown: all below the frame.
     const ALL: u32 = u32::MAX;
 
-    /// Returns whether code of this stack pointer runs in the handler.
+    /// Returns whether code with this stack pointer runs in the handler.
     fn contains(&self, pointer: usize) -> bool {
         let room = match self.room {
             Place::ALL => self.frame,
@@ -212,7 +212,7 @@ fn handlers(counts: u32) -> usize {
 /// So the place is noted before the handler is counted: until then it belongs to the other handler,
 /// which puts back what it found there.
 pub struct InHandler {
-    /// The counts outside of this one.
+    /// The counts before this handler was counted.
     before: u32,
     /// What was noted in its place.
     hidden: Place,
@@ -281,8 +281,8 @@ fn room(frame: usize, alternative: &Range<usize>, outer: Option<Place>) -> u32 {
 /// whether there are any.
 ///
 /// # Errors
-/// A signal whose handler has interrupted the runtime, and is left: what the runtime has begun
-/// there would not be ended.
+/// A signal whose handler has interrupted the runtime and would be left: the runtime would not end
+/// what it has begun there.
 pub fn jump(target: usize) -> Result<bool, u16> {
     let counts = COUNTS.get();
     let noted = handlers(counts).min(PLACES_NOTED);

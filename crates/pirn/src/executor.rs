@@ -125,8 +125,8 @@ impl ThreadPerTask {
             if of_thread.is_cancelled() {
                 return Err(TaskError::Cancelled);
             }
-            // Not by the thread's body, which cannot know that a payload may panic when it is
-            // dropped: `Panic` does.
+            // Caught here: the thread's body does not know that a payload may panic when it is
+            // dropped, and `Panic` does.
             let result = caught(f).map_err(|payload| TaskError::Panicked(Panic::new(payload)));
             match of_thread.set(RETURNED) {
                 true => result,
@@ -620,7 +620,7 @@ impl<T> IntoFuture for Task<T> {
 /// ```
 #[must_use = "futures do nothing unless polled"]
 pub struct TaskFuture<T> {
-    /// Does not change any more: the future has the only handle.
+    /// Whether the task was cancelled. Does not change any more: the future has the only handle.
     is_cancelled: bool,
     result: JoinFuture<Result<T, TaskError>>,
 }
@@ -664,13 +664,13 @@ impl<T> fmt::Debug for TaskFuture<T> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// It panicked.
+    /// The task panicked.
     Panicked(Panic),
-    /// It was [cancelled](Task::cancel) before its end.
+    /// The task was [cancelled](Task::cancel) before its end.
     Cancelled,
-    /// It was not submitted: the executor has been shut down.
+    /// The task was not submitted: the executor has been shut down.
     Shutdown,
-    /// It was not submitted: no thread could be created, for this reason.
+    /// The task was not submitted: no thread could be created, for this reason.
     Spawn(io::Error),
     /// The thread that iterates over a [`Map`] was interrupted while it waited. Its flag is still
     /// set.

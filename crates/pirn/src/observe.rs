@@ -116,7 +116,7 @@ impl From<pirn_observe::BadValue> for ConfigError {
     }
 }
 
-/// Tells the crate below what it shows of this one, and has the linker keep its table.
+/// Tells the crate below what it shows of this one, and makes the linker keep its table.
 pub(crate) fn install() {
     debug_table::keep();
     let hooks = Hooks {

@@ -30,13 +30,13 @@ use obstacle::Caller;
 /// The command line of `pirn run`.
 #[derive(Args)]
 pub struct RunArgs {
-    /// Says what is run and how, and at the end what threads it has made.
+    /// Says what it runs and how, and at the end which threads the program made.
     #[arg(long, short)]
     verbose: bool,
     /// How many virtual threads run at the same time; by default, one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     parallelism: Option<u32>,
-    /// The stack of a thread whose creator says nothing, as in 256K or 8M; by default, what the
+    /// The stack of a thread whose creator sets none, such as 256K or 8M; by default, what the
     /// program would have natively.
     #[arg(long, value_name = "SIZE", value_parser = stack_size)]
     stack_size: Option<String>,

@@ -39,7 +39,7 @@ pub struct TopArgs {
     /// The first page.
     #[arg(long, default_value = "groups")]
     page: Page,
-    /// By what the rows of the first page are sorted. Groups: count, growth, age. Threads: mounts,
+    /// How the rows of the first page are sorted. Groups: count, growth, age. Threads: mounts,
     /// age, name, id. Carriers: number, mounts, queue, stuck.
     #[arg(long, value_name = "ORDER", hide_possible_values = true)]
     sort: Option<Sort>,
@@ -52,7 +52,7 @@ pub struct TopArgs {
     /// Writes pages as plain text, one after the other.
     #[arg(short, long)]
     batch: bool,
-    /// Ends after so many pages.
+    /// Ends after this many pages.
     #[arg(short = 'n', long, value_name = "N", requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pages: Option<u64>,
@@ -68,7 +68,7 @@ pub struct TopArgs {
 
 /// Reads an interval that the process accepts.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "it is no number".to_string())?;
+    let seconds: f64 = text.parse().map_err(|_| "it is not a number".to_string())?;
     match (0.01..=3600.0).contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err("it is not from 0.01 to 3600".into()),
@@ -79,7 +79,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !args.batch && !is_terminal {
-        return Err("this is no terminal: --batch writes pages as plain text".into());
+        return Err("this is not a terminal: --batch writes pages as plain text".into());
     }
     if let Some(sort) = args.sort.filter(|sort| !Sort::of(args.page).contains(sort)) {
         let known: Vec<_> = Sort::of(args.page).iter().map(|it| it.word()).collect();

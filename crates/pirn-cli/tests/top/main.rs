@@ -231,7 +231,10 @@ fn what_is_wrong_is_said() {
         text(&output.stderr)
     };
     let pid = server.pid();
-    assert_has(&reason(&["top", &pid]), &["this is no terminal: --batch"]);
+    assert_has(
+        &reason(&["top", &pid]),
+        &["this is not a terminal: --batch"],
+    );
     let error = reason(&["top", "-b", &pid, "--sort", "stuck"]);
     assert_has(
         &error,

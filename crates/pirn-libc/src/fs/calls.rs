@@ -127,7 +127,7 @@ interposed! {
         fn fremovexattr(fd: c_int, name: Path) -> c_int = SYS_fremovexattr(fd, name);
     }
 
-    // Calls that libc does more for than pass on: it emulates flags, or converts structures.
+    // Calls that libc does not just pass on: it emulates flags, or converts structures.
     Pool {
         fn faccessat(dir: c_int, path: Path, mode: c_int, flags: c_int) -> c_int;
         fn euidaccess(path: Path, mode: c_int) -> c_int;
@@ -213,8 +213,8 @@ unsafe fn found(dir: c_int, path: Path, flags: c_int) -> bool {
 #[libc_fn]
 pub unsafe fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
     if resolved.is_null() {
-        // This does the same, and exists in one version only: `realpath`'s first could not
-        // allocate.
+        // This does what `realpath` does, and exists in one version only: the first version of
+        // `realpath` could not allocate.
         return canonicalize_file_name(path);
     }
     pool::bounded(WaitReason::call(c"realpath"), || libcs!())

@@ -37,8 +37,8 @@ pub(crate) fn lock_released() {
     CONTENDERS.chance();
 }
 
-/// Takes a lock as if `try_lock` blocked. Called on a virtual thread. An interrupt ends the
-/// wait of one that can be cancelled.
+/// Takes a lock as if `try_lock` blocked. Called on a virtual thread. An interrupt ends the wait of
+/// a thread that can be cancelled.
 pub(crate) fn lock_patiently(fd: c_int, try_lock: impl Fn() -> SysResult) -> SysResult {
     let attempt = || match try_lock() {
         Err(Errno(libc::EACCES)) => Err(Errno(libc::EAGAIN)),

@@ -177,9 +177,9 @@ static LONELY: Retry = Retry::new(50_000);
 /// The kernel can be told not to wait (`O_NONBLOCK`), but does not report when the other side is
 /// opened: a writer that opens, and does not write, causes no event. So the thread [tries
 /// repeatedly](Retry).
-/// * For reading: the open without waiting succeeds, and counts as a reader, as one that waits
-///   does. A read that cannot take anything, because its buffer is at an invalid address, tells
-///   whether there is a writer.
+/// * For reading: the open without waiting succeeds, and the kernel counts the thread as a reader,
+///   as it counts one that waits. A read that cannot take anything, because its buffer is at an
+///   invalid address, tells whether there is a writer.
 /// * For writing: the open without waiting is repeated until there is a reader.
 ///
 /// The descriptor is made to block before the program gets it.

@@ -1,6 +1,7 @@
 //! `mqueue.h`: POSIX message queues, which on Linux are descriptors.
 //!
-//! The kernel has no flag for "do not wait" per call, but a deadline in the past does the same.
+//! The kernel has no flag for "do not wait" per call, but with a deadline in the past it does not
+//! wait.
 
 use crate::io::rw::close;
 use crate::registry::interposed;

@@ -1,9 +1,10 @@
 //! Receives and sends that take several attempts, where the kernel needs one call.
 //!
-//! A call that waits for all of its bytes (`MSG_WAITALL`, `SO_RCVLOWAT`, every send) and has some
-//! when it meets the end, an error, a time limit or a signal's handler returns their number. An
-//! error then stays for the next call. An attempt without bytes would take it away, and a send
-//! would raise `SIGPIPE`; so a further attempt is made only if there is something to transfer.
+//! Some calls wait for all of their bytes (`MSG_WAITALL`, `SO_RCVLOWAT`, every send). If such a
+//! call has some bytes when it meets the end, an error, a time limit or a signal handler, it
+//! returns their number, and an error stays for the next call. A further attempt without bytes
+//! would take the error away, and a send would raise `SIGPIPE`. So the call makes a further attempt
+//! only if there is something to transfer.
 
 use crate::io::transfer::{MOST, asked_of_all};
 use core::ffi::c_int;

@@ -98,7 +98,7 @@ pub(crate) fn wait_for_any(
                     _ => Errno(libc::EINTR),
                 });
             }
-            // Whatever SA_RESTART says.
+            // Also after a handler with `SA_RESTART`.
             Outcome::SafePoint if safepoint::run_pending() != Ran::Nothing || awaits_a_signal() => {
                 return Err(Errno(libc::EINTR));
             }
@@ -303,7 +303,7 @@ unsafe fn epoll_any(
         pirn_rt::reactor::epoll::wait_with_mask(epoll, events, max as usize, timeout, mask)
     };
     let none = sys::timespec(0);
-    // Here, not by the kernel, which may be one without `epoll_pwait2`.
+    // Checked here: the kernel may have no `epoll_pwait2`.
     let timeout = match timeout {
         Ok(nanos) => nanos,
         Err(address) => sys::fetch_timeout(address)?,

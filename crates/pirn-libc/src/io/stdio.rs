@@ -1,11 +1,11 @@
 //! `stdio.h`: streams, and formatted output to descriptors.
 //!
-//! libc locks a stream inside each function, and waits for it, and for the descriptor, in the
-//! kernel, from inside libc, where no call can be interposed. A virtual thread that waited there
-//! would hold its carrier, and if one that has locked a stream by `flockfile` is parked, many that
-//! print could hold all carriers, for ever. So a virtual thread locks first, here, where it parks;
-//! libc's own lock counts, and lets its owner in again. Before it reads from a stream whose buffer
-//! is empty it parks until there is something to read.
+//! libc locks a stream inside each function, and waits for the lock and for the descriptor in the
+//! kernel, by calls that cannot be interposed. A virtual thread that waited there would hold its
+//! carrier. If a thread that has locked a stream by `flockfile` is parked, threads that print could
+//! then hold all carriers, for ever. So a virtual thread takes the lock here first, where it parks;
+//! libc's own lock counts, and lets its owner in again. Before a virtual thread reads from a stream
+//! whose buffer is empty, it parks until there is something to read.
 //!
 //! ```text
 //!   fgets(stream)     lock: try libc's lock, park while it is taken
@@ -191,8 +191,8 @@ pub(crate) unsafe fn after_fork() {
 }
 
 /// Calls libc's function; on a virtual thread, with the stream locked, unless its caller locks it
-/// (`__fsetlocking`). The stream that a function of `register_printf_specifier` is given by
-/// `snprintf` is such a one, and has no lock.
+/// (`__fsetlocking`). The stream that `snprintf` gives to a function of `register_printf_specifier`
+/// has no lock, and so has this flag, too.
 ///
 /// # Safety
 /// `stream` is null, or a stream.
@@ -210,7 +210,8 @@ unsafe fn locked<R>(stream: Stream, function: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Does the same; if the function asks for something, waits before it until that can be read.
+/// Calls a function under the lock of its stream. If the function asks for something, waits before
+/// the call until that can be read.
 ///
 /// # Safety
 /// `stream` is a stream.

@@ -1,10 +1,11 @@
 //! Reading and writing: attempts that never block, and the loops around them.
 //!
-//! Three ways to try without blocking, in this order:
+//! Four ways to try without blocking, in this order:
 //! * `preadv2`/`pwritev2` with `RWF_NOWAIT`: sockets, pipes, event descriptors, and files as far as
 //!   they are in the page cache;
-//! * descriptors without that flag (devices): `poll` without waiting, then the plain call;
-//!   [terminals](tty) need more;
+//! * sockets before Linux 6.5, which do not know that flag: a message with `MSG_DONTWAIT`;
+//! * other descriptors without that flag (devices; pipes before Linux 6.5): `poll` without waiting,
+//!   then the plain call; [terminals](tty) need more;
 //! * descriptors that cannot be polled either (a file whose pages are on disk): the plain call, on
 //!   a pool thread.
 
@@ -15,8 +16,8 @@ use crate::io::tty;
 use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_long, c_void};
-use core::ptr;
-use libc::{aiocb, iovec, off_t, sigevent, size_t, ssize_t, timespec};
+use core::{mem, ptr};
+use libc::{aiocb, iovec, msghdr, off_t, sigevent, size_t, ssize_t, timespec};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
@@ -210,7 +211,39 @@ pub(super) unsafe fn now(
 ) -> SysResult {
     // The offset takes two words; a 64-bit kernel uses the first.
     // SAFETY: the caller's contract.
-    unsafe { call!(number, fd, iov, count, offset, 0, libc::RWF_NOWAIT) }
+    match unsafe { call!(number, fd, iov, count, offset, 0, libc::RWF_NOWAIT) } {
+        // SAFETY: the caller's contract.
+        UNFLAGGED if offset == HERE => unsafe { message_now(number, fd, iov, count) },
+        result => result,
+    }
+}
+
+/// The file does not know `RWF_NOWAIT`. The kernel has accepted the buffers, which are not empty.
+const UNFLAGGED: SysResult = Err(Errno(libc::EOPNOTSUPP));
+
+/// Does what [`now`] does where sockets do not know `RWF_NOWAIT`, before Linux 6.5.
+///
+/// # Safety
+/// As for [`now`].
+#[cold]
+unsafe fn message_now(number: c_long, fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
+    // SAFETY: a plain structure of pointers and lengths.
+    let mut message: msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = iov.cast_mut();
+    message.msg_iovlen = count as usize;
+    let (number, flags) = match number {
+        libc::SYS_preadv2 => (libc::SYS_recvmsg, 0),
+        // As `write` does: `sock_write_iter` in net/socket.c.
+        _ if pieces::option(fd, libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET) => {
+            (libc::SYS_sendmsg, libc::MSG_EOR)
+        }
+        _ => (libc::SYS_sendmsg, 0),
+    };
+    // SAFETY: the caller's contract.
+    match unsafe { call!(number, fd, &raw mut message, flags | libc::MSG_DONTWAIT) } {
+        Err(Errno(libc::ENOTSOCK)) => UNFLAGGED,
+        result => result,
+    }
 }
 
 /// The buffers of a call on a file that may be done in part only: with `RWF_NOWAIT` the kernel

@@ -2,11 +2,12 @@
 //!
 //! `poll` says when there is something to read or room to write. That is not enough:
 //! * a raw terminal's read ends by `VMIN` and `VTIME`, perhaps without a byte;
-//! * a write waits until all is written, and the kernel does not tell how much has room. What is
-//!   longer than [`SHORT`] is written by a platform thread of its own, at once, so that the lines
+//! * a write waits until all is written, and the kernel does not tell how much has room. A platform
+//!   thread of its own writes a text that is longer than [`SHORT`] in one call, so that the lines
 //!   of several writers stay whole;
 //! * in a background process the kernel sends `SIGTTIN` or `SIGTTOU`, unless the thread that makes
-//!   the call blocks that, as carriers do. A platform thread makes it as the virtual one would.
+//!   the call blocks the signal, as carriers do. So a platform thread makes the call, with the mask
+//!   of the virtual thread.
 
 use crate::cancel;
 use crate::forward::{dedicated_call, from_c};
@@ -59,8 +60,8 @@ pub(super) const SHORT: usize = 128;
 const TENTH_NS: u64 = 100_000_000;
 
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
-/// The threads that wait for several bytes, by `VMIN`: what they have taken, the kernel does not
-/// count when it decides whether to wake them.
+/// The threads that wait for several bytes, by `VMIN`. When the kernel decides whether to wake
+/// them, it does not count the bytes that they have taken already.
 static READERS: Retry = Retry::new(1_000_000);
 
 fn control<T>(fd: c_int, request: libc::Ioctl, place: &mut T) -> SysResult {

@@ -8,7 +8,7 @@
 //!
 //! A socket that is not connected yet is rarely shared, so on a blocking one the flag is
 //! [set](status_flags::lend) for the duration of one `connect`. Datagram sockets, which several
-//! threads may use at the same time, never wait in `connect`, so they are left as they are.
+//! threads may use at the same time, never wait in `connect`, so their flags are left alone.
 
 use crate::io::transfer::is_ready;
 use crate::{cancel, virtual_thread};

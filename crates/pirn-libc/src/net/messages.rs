@@ -135,8 +135,8 @@ impl Messages {
         Ok(done)
     }
 
-    /// Receives those that there are after the first `done`, at least one; only one if that may
-    /// take several attempts. An error after the first is left for the next call.
+    /// Receives the messages that are there after the first `done`, at least one; only one if a
+    /// message may take several attempts. Leaves an error after the first one for the next call.
     unsafe fn receive_some(
         self,
         fd: c_int,
@@ -179,7 +179,7 @@ impl Messages {
         })
     }
 
-    /// Sends all of them.
+    /// Sends all messages.
     unsafe fn send_all(self, fd: c_int, flags: c_int) -> SysResult {
         let mut done = 0;
         while done < self.count as usize {
@@ -219,7 +219,7 @@ impl Messages {
     }
 
     /// Sends the rest of a message that a stream has sent in part. Returns whether all of it is
-    /// sent: a call ends with one that is not.
+    /// sent: if not, the call ends with this message.
     unsafe fn finish(self, fd: c_int, index: usize, flags: c_int) -> bool {
         // SAFETY: the caller's contract; the kernel has accepted the message.
         unsafe {

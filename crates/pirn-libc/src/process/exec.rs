@@ -5,8 +5,8 @@
 //! allocate only for more than [`FEW`] arguments.
 //!
 //! The functions that a program has given to `atexit` may park. Since glibc 2.41 the first thread
-//! that calls `exit` keeps all others waiting in libc until the process has ended. Virtual threads
-//! among these park.
+//! that calls `exit` keeps all others waiting in libc until the process has ended. The virtual
+//! threads among them park here instead.
 
 use crate::process::inherit::becoming;
 use crate::registry::interposed;

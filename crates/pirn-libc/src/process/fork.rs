@@ -90,7 +90,7 @@ fn register() -> bool {
     error == 0
 }
 
-/// What `pthread_atfork` calls, which is a part of each program and library.
+/// The function that `pthread_atfork`, a part of each program and library, calls.
 #[libc_fn]
 pub unsafe fn __register_atfork(
     prepare: Handler,
@@ -117,8 +117,8 @@ unsafe extern "C" fn in_child() {
     let carrier = vthread::current().and(sched::carrier(&section));
     BY_VIRTUAL.store(vthread::current().is_some(), Ordering::Relaxed); // Relaxed: no other data.
     if vthread::current().is_some() {
-        // The child's only thread has the mask of the one that forked, and nothing is pending. What
-        // that one has asked for about its scheduling is the kernel's from now on.
+        // The child's only thread has the mask of the thread that forked, and no signal is pending.
+        // The kernel gets what that thread has asked for about its scheduling.
         sys::block_only(signals::mask());
         // SAFETY: the running thread was virtual.
         if let Some(requested) = unsafe { scheduling::own() } {
@@ -140,8 +140,8 @@ unsafe extern "C" fn in_child() {
     }
 }
 
-/// Does the same as `fork`, which POSIX allows. The child of a real one would share the
-/// table of descriptors with its parent, and close the parent's in it.
+/// Calls `fork`, which POSIX allows. The child of a real `vfork` would share the table of
+/// descriptors with its parent, and close the parent's in it.
 #[libc_fn]
 pub fn vfork() -> pid_t {
     // SAFETY: no arguments.

@@ -1,9 +1,9 @@
 //! What a program inherits from the thread that starts it.
 //!
-//! The kernel gives it what it knows of the OS thread that makes the call. Some of that a virtual
-//! thread has of its own: the signals that it blocks, those pending for it, which `exec` keeps, and
-//! what it has requested about its scheduling ([`scheduling`]). The OS thread that makes the call
-//! has these meanwhile:
+//! The kernel gives the program what it knows of the OS thread that makes the call. A virtual
+//! thread has some of this for itself: the signals that it blocks, its pending signals, which
+//! `exec` keeps, and what it has requested about its scheduling ([`scheduling`]). The OS thread
+//! that makes the call has these meanwhile:
 //!
 //! | | the call is made by | the caller has, meanwhile, the thread's |
 //! |---|---|---|
@@ -35,8 +35,8 @@ struct Own {
 }
 
 impl Own {
-    /// Returns it; `None` on a platform thread. A thread that must not park has no requests: its
-    /// carrier makes the call.
+    /// Returns what the running virtual thread has; `None` on a platform thread. For a thread that
+    /// must not park, leaves out the requests: its carrier makes the call.
     fn of_this_thread() -> Option<Own> {
         let thread = vthread::current()?;
         Some(Own {
@@ -104,7 +104,7 @@ pub(crate) fn becoming(exec: impl FnOnce() -> c_int) -> c_int {
 struct Pending(Vec<siginfo_t>);
 
 impl Pending {
-    /// Hands them over, from the thread for which the caller acts.
+    /// Takes over the pending signals of the thread for which the caller acts.
     fn hand_over(thread: &Core) -> Pending {
         let mut handed = Vec::new();
         for signal in
@@ -129,10 +129,11 @@ impl Pending {
         Pending(handed)
     }
 
-    /// Gives them back.
+    /// Gives the signals back.
     fn take_back(self, thread: &Core) {
         for info in self.0 {
-            process_wide::take(bit(info.si_signo)); // The OS thread's own come before the process's.
+            // The OS thread's own come before the process's.
+            let _ = process_wide::take(bit(info.si_signo));
             let _ = sending::post(thread, &info, false); // There was room for it.
         }
     }

@@ -45,7 +45,7 @@ static OBJECTS: LinkerLock = LinkerLock(AtomicPtr::new(core::ptr::null_mut()));
 /// word.
 static LAYOUT: LinkerLock = LinkerLock(AtomicPtr::new(core::ptr::null_mut()));
 
-/// The thread pointer of the thread that wants to know which lock it takes next.
+/// The thread pointer of the thread that observes which lock the linker takes next.
 static OBSERVER: AtomicUsize = AtomicUsize::new(0);
 static OBSERVED: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(core::ptr::null_mut());
 /// libc's `_dl_catch_exception`.
@@ -57,7 +57,7 @@ impl LinkerLock {
     }
 }
 
-/// Has the linker lock by our functions.
+/// Makes the linker lock by our functions.
 ///
 /// # Errors
 /// This linker is not built as those that are known.
@@ -192,7 +192,7 @@ unsafe fn before_initialisers() {
     }
 }
 
-/// Has the running `dlopen` fail.
+/// Makes the running `dlopen` fail.
 ///
 /// # Safety
 /// Called by the linker while it opens a library; nothing needs to be dropped up to there. `text`

@@ -1,9 +1,9 @@
 //! What a program can set of the OS thread that makes a call, and a switch does not carry.
 //!
-//! On a virtual thread it would be the carrier's: it would hold for other threads, and no longer
-//! for the caller once that goes on elsewhere. A filter of system calls, a dropped capability or
-//! another user would give a false safety. So these calls fail with `ENOTSUP`, and a line on
-//! standard error says what to do. On a platform thread they do what they always do.
+//! On a virtual thread such a setting would be the carrier's: it would hold for other threads, and
+//! no longer for the caller once the caller goes on elsewhere. A filter of system calls, a dropped
+//! capability or another user would give a false safety. So these calls fail with `ENOTSUP`, and a
+//! line on standard error says what to do. On a platform thread they do what libc's do.
 //! `docs/limits.md` has the table of all such state.
 
 use crate::forward::args;
@@ -85,8 +85,8 @@ unsafe fn trace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_lo
     }
 }
 
-/// Returns the result of a system call that a virtual thread may not make. Prepares what is to be
-/// carried from this call on.
+/// Returns the result of a system call that a virtual thread may not make, or `None` if it may make
+/// the call. If the call sets up a GS base or a protection key, switches carry them from now on.
 pub(crate) fn refused(number: c_long, args: [usize; 6]) -> Option<SysResult> {
     if matches!(number, libc::SYS_pkey_alloc)
         || (number == libc::SYS_arch_prctl && args[0] == arch::SET_GS)
@@ -164,7 +164,8 @@ fn changes(number: c_long, [a, b, ..]: [usize; 6]) -> Option<&'static str> {
 
 const IOPRIO_WHO_PROCESS: usize = 1;
 
-/// The same for an option of `prctl` and its first argument.
+/// Returns what is changed of the OS thread by an option of `prctl` with this first argument, or
+/// `None`.
 fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
     // linux/prctl.h
     const PR_SET_IO_FLUSHER: c_int = 57;

@@ -54,7 +54,7 @@ fn each_name_that_programs_can_be_linked_with_is_exported_and_wins() {
     }
 }
 
-/// Returns the address of the definition behind ours; null if there is none.
+/// Returns the address of the definition behind ours, or null if there is no other.
 fn behind(name: &str) -> *mut c_void {
     let name = CString::new(name).unwrap();
     // SAFETY: a valid C string.

@@ -1,7 +1,7 @@
 //! Alternative signal stacks of virtual threads: `sigaltstack`.
 //!
-//! The kernel knows the carrier's. What a virtual thread sets is kept in its thread-local
-//! storage, and its handlers with `SA_ONSTACK` are called there:
+//! The kernel knows the carrier's alternative stack. The stack that a virtual thread sets is noted
+//! in its thread-local storage, and its handlers with `SA_ONSTACK` are called on that stack:
 //!
 //! ```text
 //!   a fault, on the carrier's stack            a signal to the thread, delivered on its own stack
@@ -17,8 +17,8 @@
 //! second fault would otherwise write over the frames on the carrier's. It is told the carrier's
 //! again before the handler is left, by a return or by a jump ([`leave`]).
 //!
-//! A thread that has set none is shown its carrier's: Rust's `std` would otherwise map one for each
-//! thread, and memory mappings end at 65,530.
+//! A thread that has set no stack is shown its carrier's. Otherwise Rust's `std` would map one for
+//! each thread, and a process can have only 65,530 mappings.
 
 use crate::registry::interposed;
 use core::cell::Cell;
@@ -41,10 +41,10 @@ interposed! {
 /// Disarms the stack while a handler runs on it. Missing in the `libc` crate.
 const SS_AUTODISARM: c_int = 1 << 31;
 
-/// What a virtual thread has set.
+/// The alternative stack that a virtual thread has set.
 #[derive(Clone, Copy)]
 enum Own {
-    /// Nothing.
+    /// None: it is shown the carrier's.
     Carriers,
     Disabled,
     At(Stack),
@@ -63,7 +63,7 @@ impl Stack {
     }
 
     fn contains(&self, sp: usize) -> bool {
-        // As the kernel has it: a full stack is not left, an empty one not entered.
+        // As the kernel checks it: the end, where an empty stack begins, is inside.
         sp > self.start && sp - self.start <= self.bytes
     }
 
@@ -87,7 +87,7 @@ impl Stack {
 thread_local! {
     static OWN: Cell<Own> = const { Cell::new(Own::Carriers) };
     /// On a virtual thread in the handler of a fault: the carrier's stack, which the kernel does
-    /// not know at the time. It is in the frame of [`in_fault`], or null.
+    /// not know meanwhile, in the frame of [`in_fault`]. Null otherwise.
     static HIDDEN: Cell<*const Stack> = const { Cell::new(ptr::null()) };
 }
 
@@ -135,16 +135,16 @@ unsafe fn call_on<F: FnOnce()>(stack: Stack, top: usize, f: F) {
     }
 }
 
-/// Has the kernel use a stack. Not called on the one that it uses.
+/// Makes the kernel use a stack. Must not be called on the stack that the kernel uses.
 fn tell_kernel(stack: Stack) {
     let new = stack.for_kernel();
     // SAFETY: the program's stack, or the carrier's.
     let _ = unsafe { call!(libc::SYS_sigaltstack, &raw const new, 0) };
 }
 
-/// Calls the handler of a fault with the range of the alternative stack that it runs on: the
-/// running virtual thread's, if it has set one and the kernel has gone to the carrier's, which is
-/// `alternative`.
+/// Calls the handler of a fault with the range of the alternative stack that the handler runs on:
+/// the running virtual thread's own, if the thread has set one and the kernel has switched to the
+/// carrier's, which is `alternative`.
 ///
 /// # Safety
 /// `context` is the third argument of the handler that is running; the contract of `handler`.
@@ -183,8 +183,8 @@ impl Drop for Left {
     }
 }
 
-/// Has the kernel know the carrier's stack again, if the running thread is about to leave a handler
-/// on its own.
+/// Tells the kernel the carrier's stack again, if the running thread is about to leave a handler
+/// that runs on the thread's own stack.
 pub(crate) fn leave() {
     // SAFETY: in a frame of a handler that has not been left yet.
     let Some(&carriers) = (unsafe { HIDDEN.replace(ptr::null()).as_ref() }) else {

@@ -8,9 +8,9 @@
 //! * `SIGQUIT`: the process writes its dump to standard error and goes on. A second signal within
 //!   two seconds takes the default action, which ends the process, and so does any in the child of
 //!   a fork, which has no virtual threads.
-//! * `SIGPIPE`, `SIGXFSZ`: carriers do not block them, so they come on the carrier, in the call,
-//!   also in one that libc makes inside (stdio), and ignored ones not at all. What is to happen is
-//!   the virtual thread's affair:
+//! * `SIGPIPE`, `SIGXFSZ`: carriers do not block them. So the kernel delivers such a signal to the
+//!   carrier, during the call that causes it, also if libc makes the call itself (stdio). It does
+//!   not deliver a signal that the program ignores. The virtual thread decides what happens:
 //!
 //! ```text
 //!   blocked by the thread   it is pending for the thread
@@ -18,10 +18,10 @@
 //!   a handler               called where it came, as for faults: it cannot park
 //! ```
 //!
-//! A thread of the pool has them on behalf of the virtual thread whose call it makes, which finds
-//! them when the call has ended. Others can send these signals as well. The kernel gives them to a
-//! carrier if all platform threads block them: they are sent on, to the first thread, for which
-//! they stay pending.
+//! If a thread of the pool makes the call, the signal becomes pending for the virtual thread on
+//! whose behalf it makes the call, and that thread finds it when the call has ended. Other threads
+//! and processes can send these signals as well. If all platform threads block them, the kernel
+//! gives them to a carrier, which sends them on to the first thread, for which they stay pending.
 
 use crate::signals::{handler, information, masks, sending};
 use core::ffi::{c_int, c_void};
@@ -60,7 +60,8 @@ pub fn install_dump() {
     take_place(SIGQUIT);
 }
 
-/// Does that in the child of a fork, if it is done in the parent.
+/// Lets `SIGQUIT` write the dump of this process, the child of a fork, if our handler stands in for
+/// the default action.
 pub fn after_fork() {
     if is_shared(SIGQUIT) {
         PROCESS.store(std::process::id(), Relaxed); // Relaxed: under the lock of the start.
@@ -69,7 +70,7 @@ pub fn after_fork() {
 
 fn take_place(signal: c_int) {
     if sanitizer::watches() {
-        return; // Their own handling of signals is left alone.
+        return; // A sanitizer handles these signals itself.
     }
     STANDS_IN.fetch_or(bit(signal), Relaxed); // Relaxed: under the lock of the start.
     let action = handler::kernels_action(signal);
@@ -121,8 +122,8 @@ fn is_for_a_dump() -> bool {
     !again && PROCESS.load(Relaxed) == std::process::id()
 }
 
-/// Has the kernel take the default action, at once or when the signal is unblocked: in a handler
-/// of ours when that returns.
+/// Makes the kernel take the default action, at once or when the signal is unblocked: if a handler
+/// of ours calls this, when the handler returns.
 pub(super) fn take_default(signal: c_int) {
     // SAFETY: all zeros is a valid action, the default one; no pointers of ours.
     unsafe {
@@ -162,7 +163,7 @@ pub(super) unsafe fn keep(signal: c_int, info: *const siginfo_t) -> bool {
     // SAFETY: it waits for its call, which this thread makes.
     let waits = || unsafe { behalf.as_ref() };
     match running.as_deref().or_else(waits).filter(|_| own) {
-        // Of a line that the runtime has written.
+        // The runtime has written a line of its own, which caused the signal.
         Some(_) if running.is_some() && no_suspend::in_section() => {}
         Some(thread) => {
             let blocks = thread.signals.mask.load(SeqCst) & bit(signal) != 0;

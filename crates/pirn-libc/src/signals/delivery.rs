@@ -34,8 +34,8 @@ pub fn at_once() {
     }
 }
 
-/// Delivers the signals that are pending for the running thread. `place` has its registers
-/// if it was interrupted in its own code; there it is also cancelled.
+/// Delivers the signals that are pending for the running thread. `place` has the registers of the
+/// thread if it was interrupted in its own code, where it may also act on a cancellation.
 pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> Ran {
     if place.is_some() {
         // SAFETY: the frames up to the thread's own code have nothing to drop.
@@ -86,8 +86,8 @@ fn action(signal: c_int) -> libc::sigaction {
 
 /// Calls a handler of the program, on the stack of the running thread, outside of all sections.
 ///
-/// While it runs the thread waits for no signal: the handler may begin a wait of its own. The
-/// context that it is given is `place`'s, or, in a call that waits, this function's.
+/// While it runs, the thread awaits no signal: the handler may begin a wait of its own. The handler
+/// is given the context of `place`, or, in a call that waits, the context of this function.
 ///
 /// # Safety
 /// The action is in force.
@@ -156,8 +156,8 @@ unsafe fn call_handler(
 const IGNORED: u64 =
     bit(libc::SIGCHLD) | bit(libc::SIGURG) | bit(libc::SIGWINCH) | bit(libc::SIGCONT);
 
-/// Has the kernel take the default action, which concerns the process: by sending the signal to
-/// this OS thread, which unblocks it for that time.
+/// Makes the kernel take the default action, which concerns the process: sends the signal to this
+/// OS thread, which unblocks it meanwhile.
 fn take_default(signal: c_int) {
     if bit(signal) & IGNORED != 0 {
         return;
@@ -175,9 +175,9 @@ fn take_default(signal: c_int) {
     sys::block_only(blocked);
 }
 
-/// Makes a call that no function stands for. On a virtual thread it is made again if a signal of
-/// the runtime's own has ended it, as `io_uring_enter` is by that for time slices: a program does
-/// not expect `EINTR` when no handler of its own has run.
+/// Makes a system call that no function here stands for. On a virtual thread, makes the call again
+/// if a signal of the runtime has ended it, as the signal for time slices ends `io_uring_enter`: a
+/// program does not expect `EINTR` when no handler of its own has run.
 ///
 /// # Safety
 /// As for the system call.

@@ -7,8 +7,8 @@
 //! program's, and begins a [section](pirn_rt::no_suspend): functions called by the handler act as
 //! on a platform thread, and may block the carrier.
 //!
-//! While a handler runs, the signal of preemption is blocked: see [`urgent`]. In a section of the
-//! runtime it does not run, but after it, if the kernel calls it on a platform thread:
+//! While a handler runs, the signal of preemption is blocked: see [`urgent`]. If the kernel calls a
+//! handler on a platform thread in a section of the runtime, the handler runs after the section:
 //!
 //! ```text
 //!   in the section      signal: our handler sends it to this thread again, and returns
@@ -17,14 +17,15 @@
 //!                       stack, mask and information that it would have had
 //! ```
 //!
-//! Not for faults, which must be handled where they happen, and whose signals are therefore never
-//! blocked; nor on a carrier, which blocks all others, and may leave a section by a switch.
+//! This does not apply to faults, which must be handled where they happen, so that their signals
+//! are never blocked. Nor does it apply to a carrier, which blocks all other signals, and may leave
+//! a section by a switch.
 //!
 //! This is about handlers that the kernel calls. [`signals`](crate::signals) calls handlers of
 //! signals to virtual threads, at safe points.
 //!
-//! Handlers installed by a bare system call are not seen. The same holds for a library
-//! that `dlmopen` has bound to libc's own functions.
+//! Pirn does not see a handler that the program installs by a bare system call, or that a library
+//! installs which `dlmopen` has bound to libc's own functions.
 
 use crate::registry::interposed;
 use crate::signals::{alternative, default, masks, sending, urgent};
@@ -80,8 +81,8 @@ pub(crate) fn prepare() {
     SIGACTION.get();
 }
 
-/// Calls the program's handler in a section; not for a fault of the runtime's own
-/// [fetches](arch::recover).
+/// Calls the program's handler in a section, unless a [fetch](arch::recover) of the runtime has
+/// caused the fault.
 ///
 /// Unwinds if the handler does.
 unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
@@ -133,7 +134,7 @@ pub(super) unsafe extern "C-unwind" fn call(
 }
 
 /// Returns the alternative signal stack that was in force when a signal came; empty if there was
-/// none. To ask the kernel would be too late for one with `SS_AUTODISARM`.
+/// none. It would be too late to ask the kernel for a stack with `SS_AUTODISARM`.
 ///
 /// # Safety
 /// The third argument of a handler that is running, or null.
@@ -268,8 +269,8 @@ fn mask_preemption(signal: c_int, action: &mut libc::sigaction) {
     *mask |= urgent::BIT;
 }
 
-/// The signals after whose handlers system calls are not begun again, if `signal` has installed
-/// these.
+/// The signals for which `signal` installs handlers without `SA_RESTART`, as `siginterrupt` has
+/// asked.
 static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 /// Installs a handler with these flags, or as BSD's `signal` does. Returns the one before.
@@ -381,8 +382,8 @@ pub(super) fn kernels_action(signal: c_int) -> libc::sigaction {
     }
 }
 
-/// Puts a handler in force again that the kernel has forgotten when it called it (`SA_RESETHAND`):
-/// of the action it forgets nothing else.
+/// Puts a handler in force again that the kernel has reset before it called it (`SA_RESETHAND`).
+/// The kernel resets nothing else of the action.
 pub(super) fn install_again(signal: c_int, action: &libc::sigaction) {
     let mut action = *action;
     if action.sa_sigaction == libc::SIG_DFL && action.sa_flags & libc::SA_RESETHAND != 0 {

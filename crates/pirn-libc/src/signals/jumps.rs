@@ -1,15 +1,15 @@
 //! Jumps and contexts: `sigsetjmp`, `longjmp`, `getcontext` and their kin keep the mask of a
 //! virtual thread, and a handler may be left by a jump.
 //!
-//! libc saves and restores the kernel's mask. That is the carrier's, which all carriers have the
-//! same of, so a buffer or a context that a virtual thread has saved does no harm. A context that a
-//! platform thread has saved would give the carrier that thread's mask (D's fibers are made by
-//! `main`, and run on any thread): then nothing would be preempted there any more, and the carrier
-//! would get signals.
+//! libc saves and restores the kernel's mask. On a virtual thread that is the mask of its carrier.
+//! All carriers have the same mask, so a buffer or a context that a virtual thread has saved does
+//! no harm. A context that a platform thread has saved would give the carrier that thread's mask
+//! (D's fibers are made by `main`, and run on any thread): then no thread would be preempted there
+//! any more, and the carrier would get signals.
 //!
-//! So the thread's own mask is [kept](Kept) in the part of the set that the kernel does not use,
-//! and where a context goes on the kernel's part gets the mask that the OS thread has to have. A
-//! context that the kernel has made, for a handler of a signal, has no such part: there nothing is
+//! So the thread's own mask is [kept](Kept) in the part of the set that the kernel does not use.
+//! Where a context is resumed, the kernel's part gets the mask that the OS thread must have. A
+//! context that the kernel has made, for a signal handler, has no such part: there nothing is
 //! written behind the mask.
 //!
 //! ```text
@@ -68,7 +68,7 @@ pub(super) fn prepare() {
 /// The mask of a virtual thread, in the last words of the C library's set, which has 16.
 #[repr(C)]
 struct Kept {
-    /// [`MARK`], if there is one: else a platform thread has saved, or the kernel.
+    /// [`MARK`] if a virtual thread has saved the set, and not a platform thread or the kernel.
     mark: u64,
     mask: u64,
 }
@@ -154,8 +154,8 @@ unsafe fn set_of(context: *mut ucontext_t) -> *mut c_void {
     unsafe { context.byte_add(offset_of!(ucontext_t, uc_sigmask)).cast() }
 }
 
-/// Takes the mask of a context that is about to go on, and has the OS thread keep its own, if that
-/// is a carrier.
+/// Takes the mask of a context that is about to be resumed. If the OS thread is a carrier, it keeps
+/// its own mask.
 ///
 /// # Safety
 /// A context that has been saved.
@@ -174,7 +174,7 @@ unsafe fn go_on(context: *mut ucontext_t) {
     // SAFETY: the caller's contract.
     let found = unsafe { kernels.replace(carriers) };
     drop(section);
-    // The carrier's own: the kernel has saved it, for the handler of a fault.
+    // If it is the carrier's own, the kernel has saved it, for the handler of a fault.
     if let Some(mask) = saved.or((found != carriers).then_some(found)) {
         masks::set_quietly(&thread, mask);
     }

@@ -34,13 +34,13 @@ pub(super) fn bits(set: &mut sigset_t) -> &mut u64 {
     unsafe { &mut *core::ptr::from_mut(set).cast() }
 }
 
-/// Returns the same of a set that is only read.
+/// Returns the kernel's part of a set that is only read.
 pub(super) fn bits_of(set: &sigset_t) -> u64 {
     // SAFETY: a set begins with the kernel's.
     unsafe { core::ptr::from_ref(set).cast::<u64>().read() }
 }
 
-/// Reads the same where there may be no more than the kernel's part; `None` for null.
+/// Reads the kernel's part of a set, which may have no other part; `None` for null.
 ///
 /// # Safety
 /// A set, or null.
@@ -49,8 +49,8 @@ pub(super) unsafe fn read(set: *const sigset_t) -> Option<u64> {
     unsafe { set.cast::<u64>().as_ref().copied() }
 }
 
-/// Makes these the signals that the running virtual thread blocks, and delivers what that has
-/// unblocked. Returns those before.
+/// Makes these the signals that the running virtual thread blocks, and delivers the pending ones
+/// that it no longer blocks. Returns the signals that it blocked before.
 pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
     let before = thread.signals.mask.swap(mask & !NEVER_BLOCKED, SeqCst);
     if thread.signals.pending.load(SeqCst) & mask & !before != 0 {
@@ -63,8 +63,8 @@ pub(crate) fn exchange(thread: Current, mask: u64) -> u64 {
     before
 }
 
-/// Makes these the signals that the running virtual thread blocks. What that unblocks is delivered
-/// soon.
+/// Makes these the signals that the running virtual thread blocks. The pending ones that it no
+/// longer blocks are delivered soon.
 pub(super) fn set_quietly(thread: &Core, mask: u64) {
     thread.signals.mask.store(mask & !NEVER_BLOCKED, SeqCst);
     if thread.signals.has_work() {
@@ -72,11 +72,12 @@ pub(super) fn set_quietly(thread: &Core, mask: u64) {
     }
 }
 
-/// Calls `wait`, which parks until its timeout, with this mask, as `ppoll` does: handlers of what
-/// it lets through end the wait, and run before the mask is restored. A null mask changes nothing.
+/// Calls `wait`, which parks until its timeout, with this mask, as `ppoll` does: a signal that the
+/// mask lets through ends the wait, and its handler runs before the mask is restored. A null mask
+/// changes nothing.
 ///
-/// All signals are blocked meanwhile, and those that are let through awaited: a handler that ran in
-/// front of the wait would not end it.
+/// Meanwhile the thread blocks all signals, and awaits the ones that the mask lets through: a
+/// handler that ran before the wait would not end it.
 pub(crate) fn waiting(
     thread: Current,
     mask: *const sigset_t,
@@ -89,7 +90,8 @@ pub(crate) fn waiting(
     with(thread, sys::fetch_u64(mask.addr())?, timeout, wait)
 }
 
-/// Does that with a mask that has been read. An ignored signal does not end the wait.
+/// Does what [`waiting`] does, with a mask that has been read. An ignored signal does not end the
+/// wait.
 pub(super) fn with(
     thread: Current,
     mask: u64,
@@ -124,17 +126,17 @@ pub(super) fn with(
 pub(crate) struct InKernel(Option<(u64, NoSuspend)>);
 
 impl InKernel {
-    /// Has the carrier's mask be the running virtual thread's, for a thread or program that
-    /// inherits it.
+    /// Gives the carrier the mask of the running virtual thread, for a thread or program that
+    /// inherits the mask.
     pub(crate) fn of_this_thread() -> InKernel {
-        // On a platform thread not even a section: signals that it puts off would be blocked for
-        // what inherits the mask.
+        // A platform thread does not even enter a section: a signal that the section puts off would
+        // be blocked in the thread or program that inherits the mask.
         let own = vthread::current().map(|thread| thread.signals.mask.load(SeqCst));
         InKernel(own.map(|mask| InKernel::change(|_| mask)))
     }
 
-    /// The same with what threads of the runtime block, on any thread: no handler of a signal runs
-    /// here meanwhile, nor on a platform thread that is made, before it has begun.
+    /// Gives the running OS thread, of either kind, the mask of a thread of the runtime: meanwhile
+    /// no signal handler runs here, nor on a platform thread that is made here before it has begun.
     pub(crate) fn of_helper() -> InKernel {
         InKernel(Some(InKernel::change(|before| before | signals::OTHERS)))
     }
@@ -289,7 +291,7 @@ pub(super) fn change_by(how: c_int, signals: u64) -> Option<u64> {
     }
 }
 
-/// The thread's own, and the process's, which the kernel keeps.
+/// Returns the thread's own pending signals, and the process's, which the kernel keeps.
 #[libc_fn]
 pub unsafe fn sigpending(set: *mut sigset_t) -> c_int {
     let result = libcs!();

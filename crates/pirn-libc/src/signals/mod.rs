@@ -1,8 +1,8 @@
 //! Signals of virtual threads, as POSIX has them.
 //!
-//! The kernel knows OS threads only. Carriers and helpers therefore block whatever others can send
-//! (`vthread/signals.rs`); which signals a virtual thread blocks, and which are pending for it, is
-//! kept in its record.
+//! The kernel knows OS threads only. So carriers and helpers block all signals that other threads
+//! and processes can send (`vthread/signals.rs`). The record of a virtual thread says which signals
+//! the thread blocks, and which are pending for it.
 //!
 //! ```text
 //!   sender: pthread_kill, raise, …             the thread
@@ -24,16 +24,17 @@
 //! * The kernel is asked for the action, and so knows it: `exec`, `fork` and platform threads see
 //!   the same. The default action is the kernel's, too: the thread unblocks the signal on its
 //!   carrier and sends it there.
-//! * Signals sent to the process the kernel gives to a platform thread that does not block them,
-//!   mostly `main`. Those that all platform threads block are given to a virtual one that does not
-//!   ([`process_wide`]). A virtual thread that waits for signals ([`sigwait`])
-//!   takes them from the kernel's own set.
-//! * Faults (`SIGSEGV`, …) are never blocked in the kernel on a carrier, and are delivered by it.
-//!   So are signals that it sends for a call of the thread's own ([`default`]).
+//! * The kernel gives a signal that is sent to the process to a platform thread that does not block
+//!   it, mostly `main`. If all platform threads block it, the runtime gives it to a virtual thread
+//!   that does not ([`process_wide`]). A virtual thread that waits for signals ([`sigwait`]) takes
+//!   them from the kernel's own set.
+//! * A carrier never blocks faults (`SIGSEGV`, …), and the kernel delivers them there. The same
+//!   holds for signals that the kernel sends to a thread for a call of the thread's own
+//!   ([`default`]).
 //!
-//! Others may have the thread run something at its safe points in the same way, such as a
-//! cancellation: [request](pirn_rt::sched::safepoint::request) a safe point of it, and look in
-//! [`delivery`]'s hook whether there is something to run.
+//! Other code can make a thread run something at its safe points in the same way, such as a
+//! cancellation: it [requests](pirn_rt::sched::safepoint::request) a safe point of the thread, and
+//! the hook in [`delivery`] looks whether there is something to run.
 
 pub(crate) mod alternative;
 pub mod default;

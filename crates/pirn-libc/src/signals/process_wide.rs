@@ -5,7 +5,7 @@
 //! that a virtual thread would take it. So it is looked for, and given to one of these,
 //!
 //! * when it arrives: a helper thread is told by the kernel (`signalfd`, and `epoll` for arrivals
-//!   alone: a signal that no thread takes stays readable);
+//!   alone: a signal that no thread takes stays readable), or looks for itself if it is not told;
 //! * when a virtual thread unblocks it: by that thread itself;
 //! * when a platform thread blocks it, for which the kernel may have chosen that one; and when a
 //!   virtual thread begins, or has left a handler: by that thread, if the signal was [left](LEFT);
@@ -20,11 +20,13 @@ use crate::registry::interposed;
 use crate::signals::masks::InKernel;
 use crate::signals::{delivery, information, sending};
 use crate::{identity, virtual_thread};
+use core::convert::Infallible;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use libc::{pid_t, siginfo_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::other_table;
+use pirn_rt::environment;
 use pirn_rt::no_suspend::{self, NoSuspend};
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sched::runtime::{self, Runtime};
@@ -85,33 +87,59 @@ pub fn watch() {
     if !runtime::is_started() || no_suspend::is_on() || HELPED.swap(true, SeqCst) {
         return;
     }
-    if start_helper("pirn-signals", 64 << 10, help).is_err() {
-        HELPED.store(false, SeqCst);
+    if let Err(error) = start_helper("pirn-signals", 64 << 10, help) {
+        HELPED.store(false, SeqCst); // The next caller tries again.
+        say_refused(&error);
     }
 }
 
-/// What the helper thread does: gives signals out when they arrive.
+/// Reports, once, when signals come if there is no helper.
+#[cold]
+fn say_refused(error: &std::io::Error) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, SeqCst) {
+        environment::notice(&format!(
+            "no more platform threads ({error}): a signal that only virtual threads take waits \
+             until a thread unblocks its number (raise `ulimit -u` or the cgroup's pids.max)"
+        ));
+    }
+}
+
+/// How often the helper looks for signals if the kernel does not tell it of their arrival.
+const LOOK_NS: u64 = 10_000_000;
+
+/// What the helper thread does: gives signals out when they arrive. It lasts as long as the
+/// process.
 fn help() {
     valgrind::note_platform_thread();
     signals::block_others();
-    let runtime = runtime::get();
-    if let Some(arrivals) = runtime.and_then(|runtime| arrivals(runtime).ok()) {
-        loop {
-            give_out(GIVEN);
-            // SAFETY: all zeros is an event, and the kernel writes one.
-            let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
-            let (place, one, for_ever) = (&raw mut event, 1, -1);
-            // SAFETY: all zeros is an event, and the kernel writes one.
-            match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
-                Ok(_) | Err(Errno(libc::EINTR)) => {}
-                Err(_) => break,
-            }
+    let runtime = runtime::get().expect("virtual threads run");
+    loop {
+        // A shortage of descriptors or memory may pass, so it tries again each time.
+        let Err(_) = give_out_on_arrival(runtime);
+        give_out(GIVEN);
+        sys::nap(LOOK_NS);
+    }
+}
+
+/// Returns only if the kernel does not tell of arrivals.
+fn give_out_on_arrival(runtime: &Runtime) -> Result<Infallible, Errno> {
+    let arrivals = arrivals(runtime)?;
+    loop {
+        give_out(GIVEN);
+        // SAFETY: all zeros is an event, and the kernel writes one.
+        let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
+        let (place, one, for_ever) = (&raw mut event, 1, -1);
+        // SAFETY: all zeros is an event, and the kernel writes one.
+        match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
+            Ok(_) | Err(Errno(libc::EINTR)) => {}
+            Err(error) => return Err(error),
         }
     }
 }
 
 /// Returns a descriptor, in a table of the running thread's own, that has an event for each signal
-/// that becomes pending for the process.
+/// that becomes pending for the process. Closes what an earlier attempt has opened there.
 fn arrivals(runtime: &Runtime) -> Result<c_int, Errno> {
     let mut event = libc::epoll_event {
         events: (libc::EPOLLIN | libc::EPOLLET) as u32,
@@ -136,7 +164,26 @@ fn pending() -> u64 {
     let mut set = 0u64;
     // SAFETY: the kernel writes eight bytes.
     let result = unsafe { call!(libc::SYS_rt_sigpending, &raw mut set, 8) };
-    result.map_or(0, |_| set)
+    match result {
+        Ok(_) => set,
+        Err(_) => set_in(&status_in(Path::new("/proc/self")), "ShdPnd:").unwrap_or(0),
+    }
+}
+
+/// Returns what the kernel tells of a process or a thread; nothing if there is none.
+fn status_in(folder: &Path) -> String {
+    fs::read_to_string(folder.join("status")).unwrap_or_default()
+}
+
+/// Returns a value of a status.
+fn value_in<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    let value = status.lines().find_map(|line| line.strip_prefix(key));
+    value.map(str::trim)
+}
+
+/// Returns a set of signals of a status.
+fn set_in(status: &str, key: &str) -> Option<u64> {
+    value_in(status, key).and_then(|value| u64::from_str_radix(value, 16).ok())
 }
 
 /// Takes note that the running virtual thread has unblocked these signals.
@@ -226,12 +273,10 @@ fn who_wants(signal: c_int) -> Option<Slot> {
 /// Carriers and helpers block all.
 fn platform_thread_takes(signal: c_int) -> bool {
     let takes = |path: &Path| {
-        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
-        let value = |key| status.lines().find_map(|line| line.strip_prefix(key));
+        let status = status_in(path);
         // The first thread, if it has ended before the process.
-        let has_ended = value("State:").is_some_and(|state| state.trim().starts_with('Z'));
-        let blocked = value("SigBlk:").and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
-        !has_ended && blocked.is_some_and(|blocked| blocked & bit(signal) == 0)
+        let has_ended = value_in(&status, "State:").is_some_and(|state| state.starts_with('Z'));
+        !has_ended && set_in(&status, "SigBlk:").is_some_and(|set| set & bit(signal) == 0)
     };
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
     tasks.flatten().any(|task| takes(&task.path()))
@@ -241,9 +286,13 @@ fn platform_thread_takes(signal: c_int) -> bool {
 /// whether to look for more of the kind.
 fn hand_over(signal: c_int, slot: Slot) -> bool {
     let _undisturbed = InKernel::of_helper(); // As in `sending`.
-    let Some(info) = take(bit(signal)) else {
-        LEFT.fetch_and(!bit(signal), SeqCst);
-        return false;
+    let info = match take(bit(signal)) {
+        Ok(info) => info,
+        Err(Errno(libc::EAGAIN)) => {
+            LEFT.fetch_and(!bit(signal), SeqCst);
+            return false;
+        }
+        Err(error) => cannot_take(error),
     };
     let posted = table::visit(slot, |core| {
         let posted = sending::post(core, &info, true).is_ok();
@@ -260,15 +309,28 @@ fn hand_over(signal: c_int, slot: Slot) -> bool {
     posted != Some(false)
 }
 
+/// Ends the process: a signal would be lost without a word.
+#[cold]
+pub(super) fn cannot_take(error: Errno) -> ! {
+    sys::fatal(&[
+        "a signal cannot be delivered to a virtual thread: rt_sigtimedwait failed: ",
+        &error.to_string(),
+        " (does a seccomp profile forbid it?)",
+    ])
+}
+
 /// Takes a signal of a set off those that are pending for the process.
-pub(crate) fn take(set: u64) -> Option<siginfo_t> {
+///
+/// # Errors
+/// `EAGAIN`: none of them is.
+pub(crate) fn take(set: u64) -> Result<siginfo_t, Errno> {
     let now = sys::timespec(0);
     // SAFETY: all zeros is a valid information, which the kernel writes; it reads the rest.
     unsafe {
         let mut info: siginfo_t = core::mem::zeroed();
         let (set, place, now) = (&raw const set, &raw mut info, &raw const now);
-        let taken = call!(libc::SYS_rt_sigtimedwait, set, place, now, 8);
+        call!(libc::SYS_rt_sigtimedwait, set, place, now, 8)?;
         sending::restore_code(&mut info);
-        taken.is_ok().then_some(info)
+        Ok(info)
     }
 }

@@ -64,12 +64,12 @@ fn information_of(signal: c_int, code: c_int, value: usize) -> siginfo_t {
 /// thread that cannot take one that was sent to the process gives it back.
 ///
 /// # Errors
-/// `EAGAIN`: there is no room for its information, which one that queues, or that was sent to the
-/// process, cannot do without.
+/// `EAGAIN`: there is no room for the information of a signal that needs it, because the signal
+/// queues or was sent to the process.
 pub(crate) fn post(thread: &Core, info: &siginfo_t, of_process: bool) -> Result<(), Errno> {
     let signal = info.si_signo;
     let is_plain = !of_process && signal < FIRST_QUEUED;
-    // One of its kind is kept, the first.
+    // Of several pending signals with this number, the first is kept.
     let is_there = is_plain && thread.signals.pending.load(SeqCst) & bit(signal) != 0;
     if !is_there {
         if !information::put(thread, info, of_process) && !is_plain {
@@ -96,7 +96,7 @@ pub(super) fn for_any_sender(info: &siginfo_t) -> siginfo_t {
     info
 }
 
-/// Gives an information that [came so](for_any_sender) its code again.
+/// Restores the code of an information that [`for_any_sender`] has changed.
 pub(super) fn restore_code(info: &mut siginfo_t) {
     if info.si_code == libc::SI_QUEUE && info.si_errno & !0xffff == HAS_CODE {
         info.si_code = c_int::from(info.si_errno as i16);
@@ -104,15 +104,15 @@ pub(super) fn restore_code(info: &mut siginfo_t) {
     }
 }
 
-/// Sends a signal to the process again that a thread cannot take.
+/// Sends a signal that a thread cannot take back to the process.
 pub(super) fn to_process(info: &siginfo_t) {
     let (process, signal, info) = (std::process::id(), info.si_signo, for_any_sender(info));
     // SAFETY: an information, which the kernel copies.
     let _ = unsafe { call!(libc::SYS_rt_sigqueueinfo, process, signal, &raw const info) };
 }
 
-/// Gives the running thread's signals of a set, which it blocks, back to the process, if they were
-/// sent to that: another thread may take them.
+/// Gives pending signals of the running thread that are in a set, and that the thread blocks, back
+/// to the process, if they were sent to the process: another thread may take them.
 #[cold]
 pub(super) fn give_back(thread: &Core, signals: u64) {
     let _section = NoSuspend::new(); // As in `take`.

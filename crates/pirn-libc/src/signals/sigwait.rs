@@ -1,14 +1,14 @@
 //! Waiting for signals: `sigwait` and its relatives take a signal, `sigsuspend` and `pause` wait
 //! until a handler has run.
 //!
-//! A virtual thread awaits signals in its record, and is told of one as if it did not block it
-//! ([safe points](pirn_rt::sched::safepoint)). Those sent to the process the kernel keeps, while
-//! all platform threads block them: the thread takes one that is there, and is later
-//! [given](process_wide) one. Where a signal arrives that main does not block, main gets it, as
-//! natively.
+//! A virtual thread notes in its record which signals it awaits, and is told of one as if it did
+//! not block it ([safe points](pirn_rt::sched::safepoint)). While all platform threads block a
+//! signal that is sent to the process, the kernel keeps it: the thread takes it if it is there
+//! already, and is [given](process_wide) it if it comes later. If main does not block the signal,
+//! main gets it, as natively.
 //!
-//! All of them are cancellation points. One that has taken a signal returns it: the cancellation
-//! is acted upon at the next point.
+//! All these functions are cancellation points. A call that has taken a signal returns it, and the
+//! thread acts on the cancellation at its next point.
 
 use crate::cancel::{self, Number};
 use crate::registry::interposed;
@@ -73,16 +73,18 @@ fn take(
     let mut taken = None;
     let mut attempt = || {
         let own = thread.signals.pending.load(SeqCst) & set;
-        taken = (own != 0)
+        let own = (own != 0)
             .then(|| sending::take(&thread, own.trailing_zeros() as c_int + 1))
-            .flatten()
-            // Also where its own was given back to the process meanwhile.
-            .or_else(|| process_wide::take(set & !SYNCHRONOUS));
-        match taken {
-            Some(_) => Ok(0),
-            // Whatever `SA_RESTART` says.
-            None if delivery::begun() != begun => Err(Errno(libc::EINTR)),
-            None => EAGAIN,
+            .flatten();
+        // Also if the thread's own signal was given back to the process meanwhile.
+        match own.map_or_else(|| process_wide::take(set & !SYNCHRONOUS), Ok) {
+            Ok(info) => {
+                taken = Some(info);
+                Ok(0)
+            }
+            // Also after a handler with `SA_RESTART`.
+            Err(_) if delivery::begun() != begun => Err(Errno(libc::EINTR)),
+            Err(error) => Err(error),
         }
     };
     thread.signals.awaited.store(set, SeqCst);
@@ -90,9 +92,9 @@ fn take(
     let mut result = park_until(name, deadline, &mut attempt);
     thread.signals.awaited.store(0, SeqCst);
     if result.is_err() {
-        result = attempt().or(result); // One that has been handed over meanwhile.
+        result = attempt().or(result); // A signal may have been handed over meanwhile.
     }
-    // One that came just now, and is not blocked.
+    // Delivers a signal that came just now, and is not blocked.
     delivery::at_once();
     match (taken, result) {
         (Some(info), _) => Ok(info),
@@ -185,7 +187,7 @@ fn suspend(name: &'static CStr, thread: Current, mask: u64) -> SysResult {
     })
 }
 
-/// Does the same for C: a cancellation point.
+/// Does what [`suspend`] does for a function of C, as a cancellation point.
 ///
 /// # Safety
 /// As for [`cancel::point`].

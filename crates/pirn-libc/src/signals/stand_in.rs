@@ -13,12 +13,13 @@
 //!   stand-in  takes the signal, looks K up, sends S with V to T
 //! ```
 //!
-//! Carriers do not block the signal of preemption, so none that is for the process stays pending,
-//! for the stand-in to take. It passes on what it gets of others.
+//! Carriers do not block the signal of preemption. So no such signal for the process stays pending,
+//! which the stand-in could take. If the stand-in takes one that is not a timer's, it sends it back
+//! to the process.
 
 use crate::identity::{self, Whose};
 use crate::registry::interposed;
-use crate::signals::{delivery, sending};
+use crate::signals::{delivery, process_wide, sending};
 use crate::virtual_thread;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -50,7 +51,7 @@ pub(crate) struct StandIn {
     pub(crate) tp: usize,
 }
 
-/// Its id, or one of these.
+/// The id of the stand-in, or one of these.
 static ID: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = 0;
 const STARTING: u32 = u32::MAX;
@@ -80,10 +81,10 @@ pub(crate) fn after_fork() {
     unsafe { ENTRIES.renew(Vec::new()) };
 }
 
-/// Returns it.
+/// Returns the stand-in.
 ///
 /// # Errors
-/// `EAGAIN`: there is no memory, or no OS thread, for it.
+/// `EAGAIN`: there is no memory, or no OS thread, for the stand-in.
 pub(crate) fn get() -> Result<StandIn, Errno> {
     let mut round = 0;
     loop {
@@ -192,7 +193,8 @@ pub unsafe fn timer_delete(timer: timer_t) -> c_int {
     result
 }
 
-/// The same by number, where timers are small numbers. Returns `None` if the call is the kernel's.
+/// Makes or forgets a timer for a system call by number, where timers are small numbers. Returns
+/// `None` if the kernel must make the call.
 ///
 /// # Safety
 /// As for the system call.
@@ -218,7 +220,7 @@ pub(crate) unsafe fn by_number(number: c_long, a: [usize; 6]) -> Option<c_long> 
     }
 }
 
-/// What the thread does.
+/// Takes the signals of timers, for ever: the code of the stand-in.
 fn run() {
     valgrind::note_platform_thread();
     sys::block_only(!0);
@@ -229,13 +231,15 @@ fn run() {
         let mut info = SignalInfo::new(0, 0, 0, 0);
         let (set, place) = (&raw const set, &raw mut info);
         // SAFETY: the kernel reads eight bytes, and writes an information.
-        if unsafe { call!(libc::SYS_rt_sigtimedwait, set, place, for_ever, 8) }.is_ok() {
-            pass_on(info);
+        match unsafe { call!(libc::SYS_rt_sigtimedwait, set, place, for_ever, 8) } {
+            Ok(_) => pass_on(info),
+            Err(Errno(libc::EINTR)) => {}
+            Err(error) => process_wide::cannot_take(error),
         }
     }
 }
 
-/// Sends what a timer's signal stands for.
+/// Sends the signal of the program that the signal of a timer stands for.
 fn pass_on(info: SignalInfo) {
     // SAFETY: of the same size and layout.
     let as_c = |info| unsafe { core::mem::transmute::<SignalInfo, siginfo_t>(info) };

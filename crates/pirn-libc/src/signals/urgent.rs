@@ -2,9 +2,9 @@
 //! threads to stop (`sched/current_stack/`), and with tools that look inside.
 //!
 //! The kernel sends it for out-of-band data, if a program asks for that, and a program may use it
-//! for anything else. So the handler that the kernel knows is ours; what the program installs is
-//! only noted, and called for signals that are not our own, which carry a marker. The program is
-//! told that its own is installed.
+//! for anything else. So the kernel knows our handler, and the program's handler is only noted. Our
+//! own signals carry a marker; for all others our handler calls the program's. The program is told
+//! that its own handler is installed.
 //!
 //! A tool of the same user, or of root, sends this signal with the marker [`ASK_TO_LISTEN`] to the
 //! monitor's thread: then the process starts its inspection server. A process without Pirn
@@ -119,9 +119,9 @@ pub(super) fn exchange(new: Option<&libc::sigaction>) -> libc::sigaction {
     old
 }
 
-/// Makes the kernel call our handler. It blocks all signals: a second frame on the alternative
-/// stack, and what the program's handler of the other signal needs, may be more than that has.
-/// `std`'s has 8 KiB, and a frame takes 3.5 KiB on a processor with AVX-512.
+/// Makes the kernel call our handler, which blocks all signals: the alternative stack may have no
+/// room for a second frame and for the program's handler of another signal. `std`'s has 8 KiB, and
+/// a frame takes 3.5 KiB on a processor with AVX-512.
 fn put_in_force(programs: &libc::sigaction) {
     let mut ours = *programs;
     ours.sa_sigaction = on_signal as *const () as usize;

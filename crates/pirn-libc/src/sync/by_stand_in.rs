@@ -33,7 +33,7 @@ struct Held {
 }
 
 static TABLE: Lock<Vec<Held>> = Lock::new(Vec::new());
-/// Whether there has ever been one.
+/// Whether there has ever been such a mutex.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Begins anew, in the child of a fork, which has none.
@@ -105,7 +105,7 @@ pub(super) fn has(mutex: Mutex) -> bool {
     owner(&TABLE.lock(), mutex) == Some(layout::own_id())
 }
 
-/// Tries to lock it. Without a stand-in, the kernel does not know its owner.
+/// Tries to lock the mutex. Without a stand-in, the kernel does not know its owner.
 ///
 /// # Safety
 /// [`is_one`], here and below.
@@ -129,7 +129,7 @@ pub(super) unsafe fn try_lock(mutex: Mutex) -> c_int {
     result
 }
 
-/// Unlocks it.
+/// Unlocks the mutex.
 pub(super) unsafe fn unlock(mutex: Mutex) -> c_int {
     let own = layout::own_id();
     let mut table = TABLE.lock();
@@ -152,7 +152,7 @@ pub(super) unsafe fn unlock(mutex: Mutex) -> c_int {
     result
 }
 
-/// Marks it as consistent.
+/// Marks the mutex as consistent.
 pub(super) unsafe fn make_consistent(mutex: Mutex) -> c_int {
     let table = TABLE.lock();
     match (owner(&table, mutex), stand_in::get()) {

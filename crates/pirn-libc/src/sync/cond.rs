@@ -22,8 +22,8 @@
 //! The thread that destroys it knows of each waiter by the mutex, so w1 is before d1. After w3 only
 //! the word's address is used.
 //!
-//! If a platform thread is cancelled (`pthread_cancel`) while it waits, it acts upon that when it
-//! has the mutex again, as demanded, but not before it is woken.
+//! If a platform thread is cancelled (`pthread_cancel`) while it waits, it acts upon the
+//! cancellation when it has the mutex again, as POSIX demands, but not before it is woken.
 
 use crate::registry::interposed;
 use crate::sync::{Recheck, deadline, layout, mutex};

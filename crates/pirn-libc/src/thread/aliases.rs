@@ -3,10 +3,10 @@
 //! glibc implements `threads.h` by calling the pthread functions on the same objects, inside libc;
 //! so does this file.
 //!
-//! By its own names for locks and thread-specific data glibc's libraries called each other before
-//! version 2.34. Unlocking by libc's definition would not wake the virtual threads that wait by
-//! ours. Since 2.34 new programs cannot be linked with these names, so a linker does not export
-//! them from an executable either, unless told to.
+//! Before version 2.34, glibc's libraries called each other by own names for locks and
+//! thread-specific data. An unlock by libc's definition would not wake the virtual threads that
+//! wait by ours. Since 2.34 new programs cannot be linked with these names, so a linker does not
+//! export them from an executable either, unless told to.
 
 use crate::forward::on_carrier;
 use crate::posix::{self, C11Routine, Routine};

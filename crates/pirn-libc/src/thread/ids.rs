@@ -1,8 +1,8 @@
-//! Calls that take the id of a thread, or a process's; the kernel accepts the id of any of its
-//! threads for that.
+//! Calls that take the id of a thread, or of a process: there the kernel accepts the id of any
+//! thread of the process.
 //!
-//! Of the ids that `gettid` gives to virtual threads the kernel knows none. Most of these calls ask
-//! for something of the process: then they are made with the id of that. Calls for signals,
+//! The kernel does not know the ids that `gettid` gives to virtual threads. Most of these calls ask
+//! for something of the process: then they are made with the id of the process. Calls for signals,
 //! scheduling, clocks and timers have files of their own. What the kernel can only do for an OS
 //! thread fails, by errors that users of these calls are prepared for:
 //!
@@ -71,8 +71,8 @@ unsafe fn to_process<const N: usize>(number: c_long, given: [usize; N]) -> c_lon
     }
 }
 
-/// Does what a system call does that takes ids, if one is a virtual thread's. Returns `None` if the
-/// call is the kernel's.
+/// Does what a system call does that takes ids, if one of them is a virtual thread's. Returns
+/// `None` if the kernel must make the call.
 ///
 /// # Safety
 /// As for the system call.

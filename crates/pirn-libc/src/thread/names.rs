@@ -21,8 +21,8 @@ interposed! {
     }
 }
 
-/// Has a virtual thread, which has not started, begin with the name that its creator, the running
-/// thread, has been given.
+/// Gives a virtual thread, which has not started, the name of its creator, the running thread, if
+/// the creator has been given one.
 ///
 /// # Safety
 /// As for [`set_name`]; the caller is alone with the thread.

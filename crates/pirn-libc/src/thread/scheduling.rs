@@ -2,10 +2,10 @@
 //! of threads.
 //!
 //! The runtime decides which virtual thread runs where; the kernel schedules carriers. A thread
-//! that changed its carrier would change it for the thread that is mounted next. So a request is
-//! stored, is the answer to later queries, and is given to the OS threads that start programs for
-//! the thread ([`inherit`](crate::process::inherit)). It has no other effect: each virtual thread
-//! runs on all CPUs of the process, with the process's priority.
+//! that changed its carrier's scheduling would change it for the thread that is mounted next. So a
+//! request is only stored: it is the answer to later queries, and the OS threads that start
+//! programs for the thread get it ([`inherit`](crate::process::inherit)). It has no other effect:
+//! each virtual thread runs on all CPUs of the process, with the process's priority.
 //!
 //! Real-time policies are refused, with `EPERM`, as the kernel refuses them to most users: a
 //! program that has one would rely on it.
@@ -140,7 +140,7 @@ impl Requested {
             && self.priority.load(Relaxed) == 0
     }
 
-    /// Applies them to the calling OS thread, as far as the user may.
+    /// Applies the requests to the calling OS thread, as far as the user may.
     pub(crate) fn apply(&self) {
         let (none, cpus) = (0_u64, self.cpus.load(Relaxed));
         let (policy, priority) = (self.policy.load(Relaxed), self.priority.load(Relaxed));
@@ -285,8 +285,8 @@ impl Requested {
     }
 }
 
-/// Does what a system call about the scheduling of threads does, if that is a virtual one. Returns
-/// `None` if the call is the kernel's.
+/// Does what a system call about the scheduling of a thread does, if the thread is a virtual one.
+/// Returns `None` if the kernel must make the call.
 ///
 /// # Safety
 /// As for the system call.
@@ -313,7 +313,7 @@ pub(crate) unsafe fn call(number: c_long, args: [usize; 6]) -> Option<SysResult>
     }
 }
 
-/// Does it for a virtual thread.
+/// Does what such a call does for a virtual thread.
 ///
 /// # Safety
 /// As for the system call; the thread is, or was, a virtual one.
@@ -361,7 +361,7 @@ unsafe fn virtually(thread: pthread_t, number: c_long, args: [usize; 6]) -> SysR
     }
 }
 
-/// Does it for a thread of either kind.
+/// Does what such a call does for a thread of either kind.
 ///
 /// # Safety
 /// As for the system call.
@@ -370,7 +370,7 @@ unsafe fn any(number: c_long, args: [usize; 6]) -> SysResult {
     unsafe { call(number, args).unwrap_or_else(|| sys::check(arch::syscall(number, args))) }
 }
 
-/// Does the same for a function of C.
+/// Does what [`any`] does, for a function of C.
 ///
 /// # Safety
 /// As for the system call.
@@ -443,7 +443,7 @@ pub unsafe fn pthread_getschedparam(
     0
 }
 
-/// What changes nothing is accepted for every virtual thread.
+/// For every virtual thread, a request that changes nothing is accepted.
 #[libc_fn]
 pub unsafe fn pthread_setschedparam(
     thread: pthread_t,

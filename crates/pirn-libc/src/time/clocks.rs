@@ -1,6 +1,6 @@
 //! Clocks of CPU time: each virtual thread has its own.
 //!
-//! What it shows is counted by [`cpu_time`]. A program gets its number from
+//! [`cpu_time`] counts what the clock shows. A program gets the number of a clock from
 //! `pthread_getcpuclockid`:
 //!
 //! ```text
@@ -120,8 +120,8 @@ pub unsafe fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int {
     real!(fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int)
 }
 
-/// Of a virtual thread (`RUSAGE_THREAD`) the CPU time, all of it as the program's own,
-/// and how often it has been mounted.
+/// For a virtual thread (`RUSAGE_THREAD`), tells its CPU time, all of it as the program's own, and
+/// how often it has been mounted.
 #[libc_fn]
 pub unsafe fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
     let result = match vthread::current() {
@@ -155,8 +155,8 @@ fn own_usage(core: &Core) -> Result<rusage, Errno> {
     Ok(own)
 }
 
-/// It does not begin the counting of time: some programs call it for each thread that they make,
-/// and read none of the clocks.
+/// Does not begin the counting of time: some programs call this for each thread that they make, and
+/// read none of the clocks.
 #[libc_fn]
 pub unsafe fn pthread_getcpuclockid(thread: pthread_t, clock: *mut clockid_t) -> c_int {
     if !is_virtual(thread) {

@@ -2,7 +2,7 @@
 //!
 //! Weakened once each: without the Release in `post`, or the Acquire in `take_all_posted`, loom
 //! finds accesses to the thread that are not ordered. The flag of those from outside and the
-//! length are Relaxed: hints, beside which the lock orders everything.
+//! length are Relaxed: they may be stale, and the lock orders everything else.
 
 use core::ptr::NonNull;
 use loom::sync::Arc;

@@ -1,9 +1,10 @@
 //! Stuck carriers: which thread holds one, since when, where, and its stack. And exhausted spare
 //! carriers: all carriers are stuck, and other threads wait.
 //!
-//! The monitor has found the carrier stuck some time ago; it may go on while it is looked at. So
-//! its processor's count of switches is compared before and after: if it has changed, nothing is
-//! reported. Nothing here stops the carrier for longer than its stack is read.
+//! The monitor has found the carrier stuck some time ago, and the carrier may go on while the
+//! reporter looks at it. So the reporter compares its processor's count of switches before and
+//! after, and reports nothing if the count has changed. Nothing here stops the carrier for longer
+//! than its stack is read.
 
 use super::report::Report;
 use super::settings::Trace;
@@ -30,7 +31,7 @@ pub(super) fn explain_stuck(runtime: &Runtime, episode: &Episode, trace: Trace) 
         tick == Some(episode.tick)
     };
     let place = match episode.blocked {
-        // Without a place it runs again, or is stopped.
+        // A thread without a place runs again, or is stopped.
         true => Some(place(episode.holder).filter(|_| is_asleep(episode.holder))?),
         false => None,
     };
@@ -55,7 +56,7 @@ fn is_asleep(id: u32) -> bool {
 
 /// Returns the virtual thread that is mounted on the platform thread of this name.
 fn mounted(place: Option<&Blocked>, name: &str) -> Option<Label> {
-    // Blocked in the kernel, it is where its stack pointer is.
+    // If it is blocked in the kernel, its stack pointer tells its slot.
     let slot = place.and_then(|place| region::slot_at(place.stack_pointer));
     if let Some(slot) = slot {
         return table::look(slot, Label::of);
@@ -113,13 +114,15 @@ fn stuck_text(
 /// The frames of the program that are shown in short.
 const SHORT: usize = 8;
 
-/// On a machine under load, the thread may not run just when it is to stand still: that is tried
-/// for so long, while the thread is stuck, with these pauses.
+/// How long the reporter retries to read the stack of a thread that is stuck. On a machine under
+/// load, the kernel may not run the thread at the moment when it must stand still to be read.
 const PATIENCE_NS: u64 = 3_000_000_000;
+/// The pause between two attempts.
 const PAUSE_NS: u64 = 2_000_000;
 
-/// The stack of the thread, as far as it is wanted.
+/// The stack of a stuck thread, for its report.
 struct Stack {
+    /// The maximum number of the program's frames that the report shows.
     most: usize,
     caught: Option<ThreadStack>,
 }
@@ -142,7 +145,7 @@ impl Stack {
         Stack { most, caught }
     }
 
-    /// Appends it, one frame per line. Finding the names may take a while.
+    /// Appends the stack, one frame per line. Finding the names may take a while.
     fn describe(self, text: &mut String) {
         let frames = match self.caught {
             Some(stack) => stack.frames(),
@@ -181,7 +184,7 @@ pub(super) fn explain_exhausted(runtime: &Runtime, wanting: u64) -> Option<Repor
     Some(Report::new(Kind::SparesExhausted, (), text))
 }
 
-/// The spare carriers that there are, and may be.
+/// The number of spare carriers in use, and the maximum.
 struct Spares {
     in_use: usize,
     most: usize,

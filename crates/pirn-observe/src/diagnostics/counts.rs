@@ -14,15 +14,16 @@ use std::fmt::Write;
 
 /// A full pool: calls wait for one of its threads, and there can be no more.
 ///
-/// Calls are taken in the order in which they came. So if fewer have been taken since a look than
-/// waited then, one of those has waited ever since.
+/// The pool takes calls in the order in which they came. So if it has taken fewer calls since a
+/// look than waited at the look, one of the waiting calls has waited ever since.
 pub(super) struct Pool {
     limit: u64,
-    /// How many had been taken, and how many waited, when the wait that is watched was first seen.
+    /// The number of calls that had been taken, and the number that waited, when the reporter first
+    /// saw the wait that it watches.
     mark: Option<(u32, usize)>,
-    /// For how long it has lasted.
+    /// For how long that wait has lasted.
     waited: u64,
-    /// It has been reported.
+    /// Whether that wait has been reported.
     reported: bool,
 }
 

@@ -63,12 +63,12 @@ struct Watch {
     sites: Option<Growth>,
     /// The time between two looks.
     period: u64,
-    /// For how long there are looks after the process has become idle: until all that can last has
-    /// lasted long enough.
+    /// For how long the reporter looks after the process has become idle: until each condition that
+    /// can last has lasted for its limit.
     patience: u64,
     /// The episodes that have been reported, by processor.
     explained: Vec<u32>,
-    /// That no spare carrier is left has been reported.
+    /// Whether it has been reported that no spare carrier is left.
     exhausted: bool,
 }
 
@@ -165,7 +165,7 @@ fn run(mut watch: Watch) {
         if now < last + watch.period {
             continue;
         }
-        // After a stop of the process, or of the machine, nothing has lasted longer for that.
+        // The time for which the process, or the machine, was stopped does not count.
         let step = (now - last).min(2 * watch.period);
         last = now;
         watch.look(step);

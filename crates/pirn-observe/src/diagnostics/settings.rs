@@ -29,7 +29,7 @@ const TRACE_AFTER_NS: u64 = 20_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 impl Kind {
-    /// Returns the limit from which on it is reported unless set: nanoseconds, or threads.
+    /// Returns the limit from which on this kind is reported by default: nanoseconds, or threads.
     fn limit(self) -> u64 {
         match self {
             Kind::GrowingSite => 1000,
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether it is on unless set: then it is hardly ever wrong, and costs too little to
+    /// Returns whether this kind is on by default: it is hardly ever wrong, and costs too little to
     /// be measured.
     fn is_default(self) -> bool {
         self != Kind::GrowingSite

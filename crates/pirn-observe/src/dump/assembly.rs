@@ -28,7 +28,7 @@ pub(super) struct Assembly<'a> {
     /// The threads that ran, by the numbers of their carriers.
     pub(super) mounted: HashMap<u32, u64>,
     sights: &'a mut FirstSeen,
-    /// How many threads may be listed that are no examples; `None`: there are to be none.
+    /// How many threads may still be listed that are no examples; `None`: only examples are listed.
     room: Option<usize>,
     /// The time of the dump, in nanoseconds since 1970.
     now: u64,
@@ -58,8 +58,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Adds a thread that the walker has just seen. If a library has been opened since the walker
-    /// has looked what is loaded, and the thread is in it, it is looked at again.
+    /// Adds a thread that the walker has just seen. If the thread is in a library that was opened
+    /// after the walker read which libraries are loaded, the walker looks at the thread again.
     pub(super) fn add(&mut self, mut seen: Seen, walker: &mut Walker) {
         for look in 0.. {
             let (frames, unwinder) = (&mut walker.frames, &walker.unwinder);
@@ -129,7 +129,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Adds a thread to what is to be found out about all of them.
+    /// Adds a thread to what the findings about all threads come from.
     fn note(&mut self, seen: &Seen) {
         let &Seen {
             slot,
@@ -276,7 +276,7 @@ impl Stacks {
 
     fn stack(&self, frames: &Frames, exact: bool, unwinder: &Unwinder) -> Stack {
         if frames.interrupted > 0 {
-            // How the runtime has interrupted it is not the thread's doing.
+            // Leaves out the frames by which the runtime has interrupted the thread.
             return Stack {
                 frames: frames.counters()[frames.interrupted.min(frames.len)..].to_vec(),
                 exact_first: true,

@@ -51,7 +51,7 @@ impl Frames {
         }
     }
 
-    /// Empties it. It ends as it says until more is read.
+    /// Forgets the frames. `end` is the end of the stack until a frame is read.
     pub(super) fn clear(&mut self, end: End) {
         (self.len, self.end, self.interrupted) = (0, end, 0);
     }

@@ -26,8 +26,8 @@ use pirn_rt::vthread::{Core, table};
 /// Longer names are cut off.
 const LONGEST_NAME: usize = 4096;
 
-/// What was seen of a thread, but for its frames, its name and what it works for, which the
-/// [`Walker`] has.
+/// What the walker has seen of a thread, except the frames, the name and what the thread works for,
+/// which the [`Walker`] keeps.
 pub(super) struct Seen {
     pub(super) slot: Slot,
     pub(super) id: u64,
@@ -43,7 +43,7 @@ pub(super) struct Seen {
     pub(super) named: bool,
     /// How much of its stack it uses, if its frames were read.
     pub(super) stack_bytes: Option<u32>,
-    /// It was stopped in its code.
+    /// The thread was stopped in its code.
     pub(super) exact: bool,
 }
 
@@ -82,13 +82,14 @@ impl Walker {
         Some(seen)
     }
 
-    /// Looks at it again, with what is loaded now.
+    /// Looks at the thread in a slot again, after reading anew which libraries are loaded.
     pub(super) fn look_anew(&mut self, slot: Slot) -> Option<Seen> {
         self.unwinder = Unwinder::new();
         self.look(slot)
     }
 
-    /// Notes what there is to see of a thread. `still`: it is off its stack, and stays so.
+    /// Describes a thread. `still`: the thread is parked, and is not resumed during this call, so
+    /// that its stack can be read.
     pub(super) fn see(&mut self, core: &Core, slot: Slot, still: bool) -> Seen {
         self.name.clear();
         let named = core.with_name(|name| {
@@ -197,7 +198,7 @@ impl Drop for Held<'_> {
 /// How a platform thread is made to stand still.
 enum Way {
     Signal,
-    /// It is blocked, and the kernel says where.
+    /// The thread is blocked, and the kernel says where.
     Blocked(Registers),
 }
 

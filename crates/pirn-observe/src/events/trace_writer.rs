@@ -28,7 +28,7 @@ const MOST_FILES: u32 = 16;
 
 /// Whether there is a trace writer.
 static KEEPS: AtomicBool = AtomicBool::new(false);
-/// Whether the environment has decided that.
+/// Whether `PIRN_EVENTS` in the environment has decided what is kept.
 static BY_ENVIRONMENT: AtomicBool = AtomicBool::new(false);
 
 /// Does what `PIRN_EVENTS` says, whatever the program will ask for.
@@ -227,7 +227,7 @@ impl Watch {
             if first_seen == 0 {
                 continue;
             }
-            let tid = processor.holder.load(Relaxed); // Relaxed: a hint.
+            let tid = processor.holder.load(Relaxed); // Relaxed: statistics only.
             let nanos = now.saturating_sub(first_seen);
             if nanos > LONG_NS && !seen.noted {
                 seen.noted = true;

@@ -205,8 +205,8 @@ class PirnNextCommand(PirnCommand):
 
 
 def pirn_lines(symtab, pc):
-    """Returns the lines of the function at an address, with their addresses. Functions are those of
-    the symbol table: debug information of line tables has none."""
+    """Returns the lines of the function at an address, with their addresses. The symbol table says
+    which function it is: debug information of line tables has no functions."""
     function = pirn_symbol(pc)
     lines = sorted((entry.pc, entry.line) for entry in symtab.linetable())
     at = bisect.bisect(lines, (pc, 1 << 32))

@@ -2,10 +2,10 @@
 
 The commands are in commands.py, which may be loaded before or after this file.
 
-The script reads the process's memory through the table PIRN_DEBUG (observe/debug_table.rs), so it
-works without debug information, on live processes and on core files. It calls no function of the
-process and changes none of its registers: a thread that is off its stack is shown by an unwinder,
-which continues the frames of some platform thread with those of the virtual one.
+The script reads the process's memory through the table PIRN_DEBUG of crates/pirn-observe,
+so it works without debug information, on live processes and on core files. It calls no function of
+the process and changes none of its registers: an unwinder shows a thread that is off its stack. It
+continues the frames of some platform thread with the frames of the virtual one.
 """
 
 import fnmatch
@@ -16,7 +16,7 @@ import struct
 import gdb
 import gdb.unwinder
 
-# By the kinds of vthread/awaited.rs; the argument is what follows.
+# By the kinds of pirn-rt/src/vthread/wait_reason.rs, each with its argument.
 PIRN_WAITS = [
     None, "futex 0x%x", "mutex 0x%x", "rwlock 0x%x to read", "rwlock 0x%x to write",
     "condvar 0x%x", "semaphore 0x%x", "barrier 0x%x", "once 0x%x", "file lock, fd %d",
@@ -169,7 +169,7 @@ class PirnThread:
 
 
 class PirnView:
-    """While it lasts, the frames of a virtual thread follow those of the newest frame."""
+    """While it lasts, the frames of a virtual thread follow the newest frame's."""
 
     shown = None  # the view that is in force
     hides = False  # whether the frame filter hides frames of the runtime
@@ -221,7 +221,7 @@ class PirnView:
 
 
 class PirnUnwinder(gdb.unwinder.Unwinder):
-    """Makes the registers of a suspended virtual thread those of the newest frame's caller."""
+    """Gives the registers of a suspended virtual thread to the newest frame's caller."""
 
     class FrameId:
         def __init__(self, sp, pc):
@@ -431,8 +431,8 @@ def pirn_chosen(text):
 
 
 def pirn_thread_local(thread, name):
-    """Returns a thread-local of a virtual thread: at the same distance from its thread pointer as
-    that of the platform thread is from the thread pointer that gdb takes for it."""
+    """Returns a thread-local of a virtual thread: it is as far from the thread pointer as the
+    platform thread's is from the thread pointer that gdb takes for that thread."""
     value = pirn_variable(name)
     address = int(value.address)
     try:

@@ -58,7 +58,8 @@ pub fn snapshot_of(runtime: &Runtime) -> Metrics {
 /// Collects the numbers of one runtime, which takes some microseconds. Its [memory](memory()) takes
 /// longer, and comes last: all threads that are counted have theirs by then.
 pub(crate) fn collect(runtime: &Runtime, memory: impl FnOnce() -> Memory) -> Sample {
-    // In this order, so that no thread has ended, or was woken, that was not started, or parked.
+    // In this order, so that no thread counts as ended that does not count as started, and none as
+    // woken that does not count as parked.
     let ended = runtime.sum(|c| &c.ended);
     let dropped = runtime.sum(|c| &c.dropped);
     let wakes = runtime.sum(|c| &c.woken);
@@ -173,7 +174,8 @@ fn numbers(processors: &[Processor]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the state of the carrier that holds a processor; if none does, of one that would.
+/// Returns the state of the carrier that holds a processor, or
+/// [`Sleeping`](CarrierState::Sleeping) if no carrier holds it.
 pub(crate) fn state(processor: &Processor) -> CarrierState {
     let is_stuck = || (processor.runtime().stuck.episode(processor.index)).is_some();
     match holder(processor) {

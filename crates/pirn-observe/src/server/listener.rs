@@ -13,6 +13,7 @@ use super::socket::{self, Socket};
 use super::{Permit, Permits, STACK, start_thread};
 use crate::waits::ends::copy_from_process;
 use pirn_rt::blocking::fds::other_table;
+use pirn_rt::panic;
 use pirn_rt::sched::runtime::{self, Runtime};
 use pirn_rt::sys::{self, call};
 use pirn_rt::time::Deadline;
@@ -20,7 +21,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,7 +154,7 @@ fn admit(client: UnixStream) {
 /// Returns whether a user may ask: this process's own, or root.
 ///
 /// # Errors
-/// Which may.
+/// A message that says which users may ask.
 fn may_ask(peer: u32) -> Result<(), String> {
     // SAFETY: no pointers.
     let (user, dumpable) = unsafe {
@@ -211,10 +211,10 @@ fn answer(client: &UnixStream) {
         (command.run)(&request, &mut out)?;
         out.flush()
     };
-    let error = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("{} panicked: this is a bug of pirn", command.name),
+    let error = match panic::catch(run) {
+        Some(Ok(())) => return,
+        Some(Err(error)) => error.to_string(),
+        None => format!("{} panicked: this is a bug of pirn", command.name),
     };
     let (answer, _unsent) = out.into_parts();
     if !answer.begun {

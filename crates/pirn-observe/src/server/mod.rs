@@ -203,7 +203,7 @@ impl Permits {
     }
 
     fn used(&self) -> u32 {
-        self.used.load(Relaxed) // Relaxed: a hint.
+        self.used.load(Relaxed) // Relaxed: carries no other data; the listener looks again.
     }
 
     /// Takes all permits back, in the child of a fork.

@@ -16,14 +16,14 @@ use pirn_rt::vthread::Core;
 use pirn_rt::vthread::wait_reason::Kind;
 use std::collections::HashMap;
 
-/// The most threads of which is guessed for which others they wait.
+/// The maximum number of threads for which the holder of the lock that they wait for is guessed.
 const GUESSES: usize = 10_000;
 
-/// A thread that waits, without a deadline, for threads that are known, or may be guessed.
+/// A thread that waits without a deadline, and whose blocker is known or may be guessed.
 struct Seen {
     waiter: Waiter,
-    /// The word of the lock for which it waits, whose holder is guessed. Until then it waits for
-    /// thread 0, which there is not.
+    /// The word of the lock for which the thread waits, if the holder must be guessed. Until
+    /// [`guess`](Deadlocks::guess) finds the holder, the blocker is thread 0, which does not exist.
     lock: Option<u64>,
     slot: Slot,
     mounts: u32,
@@ -58,7 +58,8 @@ impl Deadlocks {
         }
     }
 
-    /// Looks for circles among the threads, when all have been added, and at those found again.
+    /// Looks for circles among the threads, when all have been added. Looks at each thread of a
+    /// circle again, and reports the circle only if none of them has run since.
     pub fn findings(&mut self) -> Vec<Finding> {
         self.guess();
         let waiters: Vec<Waiter> = self.seen.iter().map(|seen| seen.waiter).collect();
@@ -81,7 +82,8 @@ impl Deadlocks {
         confirmed.collect()
     }
 
-    /// Guesses which of the threads hold the locks for which others wait: in a circle, all wait.
+    /// Guesses which threads hold the locks that other threads wait for. Reads only the stacks of
+    /// waiting threads, because all threads of a circle wait.
     fn guess(&mut self) {
         if self.guesses == 0 {
             return;
@@ -110,7 +112,8 @@ impl Seen {
     }
 }
 
-/// Returns whom a thread waits for, if that is known and the wait has no deadline.
+/// Returns the thread or scope that a thread waits for, if it is known and the wait has no
+/// deadline.
 fn blocker(noted: &Noted) -> Option<Blocker> {
     if noted.is_timed() {
         return None;

@@ -338,8 +338,8 @@ const MOST: usize = 128;
 /// The size of the kernel's `struct futex_waitv`, in which the address is the second of 3 words.
 const ENTRY: usize = 24;
 
-/// Performs the operation of `futex` that such a call of the kernel's stands for. Returns `None`
-/// for what `futex` does not know, such as some flags.
+/// Performs the operation of [`futex`] that a newer system call, such as `futex_wait`, stands for.
+/// Returns `None` for a call that [`futex`] cannot express, such as one with some flags.
 ///
 /// # Safety
 /// As for the system call.
@@ -405,7 +405,7 @@ pub unsafe fn wait_many(args: [usize; 6]) -> SysResult {
     })
 }
 
-/// Calls `kernel` while it is announced that the calling platform thread waits for these words.
+/// Calls `kernel`, and announces meanwhile that the calling platform thread waits for these words.
 fn announced(words: &[usize], kernel: &dyn Fn() -> SysResult) -> SysResult {
     match words.split_first() {
         None => kernel(),

@@ -73,7 +73,8 @@ impl<T: Linked> List<T> {
     /// Adds a waiter at the end.
     ///
     /// # Safety
-    /// It is in no list. It stays in its place until it has left this one, under the list's lock.
+    /// The waiter is in no list. It stays in its place until it has left this one, under the list's
+    /// lock.
     pub unsafe fn append(&mut self, waiter: &T) {
         let links = waiter.links();
         links.next.set(ptr::null());
@@ -90,7 +91,7 @@ impl<T: Linked> List<T> {
     /// Removes a waiter, if it is in the list. Returns whether it was.
     ///
     /// # Safety
-    /// It is in no other list.
+    /// The waiter is in no other list.
     pub unsafe fn remove(&mut self, waiter: &T) -> bool {
         let links = waiter.links();
         if !links.linked.replace(false) {

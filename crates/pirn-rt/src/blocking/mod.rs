@@ -53,7 +53,8 @@ pub fn nap_until(deadline: Deadline, interruptible: Interruptible) -> Nap {
     pause_until(WaitReason::new(Kind::Sleep, 0), deadline, interruptible)
 }
 
-/// Does the same in a wait for something that is looked at afterwards.
+/// Does what [`nap_until`] does, in a wait for something that the caller looks at afterwards. Dumps
+/// show `reason`.
 pub fn pause_until(reason: WaitReason, deadline: Deadline, interruptible: Interruptible) -> Nap {
     let outcome = match Wait::interruptible(reason, interruptible) {
         Ok(wait) => wait.block_until(deadline),

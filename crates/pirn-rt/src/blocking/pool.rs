@@ -96,9 +96,10 @@ fn raised(thread: Current) {
     }
 }
 
-/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place. So
-/// with a sanitizer, too: its runtime makes such calls while it holds its locks (it opens files to
-/// describe an error), which a pool thread needs to start. Dumps show `reason`.
+/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place. With a
+/// sanitizer, runs it in place on any thread: the sanitizer's runtime makes such calls while it
+/// holds locks that a pool thread needs to start (it opens files to describe an error). Dumps show
+/// `reason`.
 pub fn bounded<R>(reason: WaitReason, function: impl FnOnce() -> R) -> R {
     let thread = match vthread::parkable() {
         Some(thread) if !sanitizer::is_instrumented() => thread,
@@ -166,7 +167,7 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
     start_helper("pirn-blocking", STACK, work)
 }
 
-/// Reports, once, how calls run for which there is no thread.
+/// Reports, once, how calls run if the system refuses a thread for them.
 #[cold]
 fn say_refused(error: &std::io::Error) {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -222,19 +223,20 @@ fn work(pool: &'static Jobs) {
     stay_for_children();
 }
 
-/// Waits until the children are gone that calls on this platform thread have started. To the kernel
-/// it is their parent, and its end is what sends them their signal for that (`PR_SET_PDEATHSIG`).
+/// Waits for the end of the children that calls on this platform thread have started. To the kernel
+/// this thread is their parent, and its end would send them the signal that they have asked for
+/// (`PR_SET_PDEATHSIG`).
 fn stay_for_children() {
     const PAUSE_NS: u64 = 1_000_000_000;
     let options = libc::WEXITED | libc::WNOWAIT | libc::__WNOTHREAD | libc::__WALL;
     // The kernel takes a null pointer too; valgrind reports it.
     let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
     let info = info.as_mut_ptr();
-    // Others wait for them and take their status.
+    // Other threads wait for the children, and take their status.
     // SAFETY: the kernel writes a `siginfo_t` there.
-    while unsafe { call!(libc::SYS_waitid, libc::P_ALL, 0, info, options, 0) } != NO_CHILD {
+    let wait = || unsafe { call!(libc::SYS_waitid, libc::P_ALL, 0, info, options, 0) };
+    // Afterwards there are no children, or the kernel does not tell.
+    while matches!(wait(), Ok(_) | Err(Errno(libc::EINTR))) {
         sys::nap(PAUSE_NS);
     }
 }
-
-const NO_CHILD: SysResult = Err(Errno(libc::ECHILD));

@@ -75,7 +75,7 @@ impl PartialEq for List {
     }
 }
 
-/// What is on the heap. The lock of the list guards it while it is there.
+/// The part of a place that is on the heap. The lock of the list guards it while it is in the list.
 struct TaskWaiter {
     waker: Cell<Option<Waker>>,
     /// Refers to `waker`, and so is made when that is in its place.
@@ -113,7 +113,8 @@ impl TaskPlace {
         self.poll_since(fd, waker, |_, _| attempt())
     }
 
-    /// Does the same. Each attempt gets the generation and the count before it.
+    /// Does what [`poll`](Self::poll) does. Each attempt gets the generation and the count before
+    /// it.
     fn poll_since<R>(
         &mut self,
         fd: i32,

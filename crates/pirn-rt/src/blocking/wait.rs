@@ -181,7 +181,7 @@ impl Wait {
 
     /// Notes that the thread, which waits at an address, waits at another one from now on.
     ///
-    /// Called under the locks of both lists, of which the thread is in one.
+    /// Called under the locks of both lists. The thread is in one of them.
     #[inline]
     pub(crate) fn moved(&self, address: usize) {
         if let Some(thread) = self.thread {
@@ -327,7 +327,7 @@ static RELYING: AtomicU32 = AtomicU32::new(0);
 #[cfg(feature = "dump")]
 #[inline]
 pub fn relying_platform_threads() -> usize {
-    RELYING.load(Ordering::Relaxed) as usize // Relaxed: for people.
+    RELYING.load(Ordering::Relaxed) as usize // Relaxed: statistics only.
 }
 
 /// Counts anew, in the child of a fork that has no runtime yet.

@@ -12,8 +12,8 @@ use crate::time::Deadline;
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
 
 /// Wakes the threads whose timers are due, whose descriptors are ready, and that signal handlers
-/// have woken, without waiting. A carrier that holds a processor gets them in its queue, and has to
-/// look there: others leave so short a queue alone.
+/// have woken, without waiting. If the calling carrier holds a processor, the threads go into its
+/// queue, and the carrier must look there: other carriers leave a short queue alone.
 pub(super) fn take(runtime: &Runtime) {
     // All shards: the carriers of the others may be asleep and rely on this one.
     timer::fire_all(&runtime.timers);

@@ -1,8 +1,9 @@
-//! The carriers: platform threads that hold a processor and run the threads in its queue. Here is
-//! their loop; [`search`]: where they look for work; [`events`] and [`nap`]: how they wait for it.
+//! The carriers: platform threads that hold a processor and run the threads in its queue. This file
+//! has their loop. [`search`]: where they look for work. [`events`] and [`nap`]: how they wait for
+//! it.
 //!
-//! [`monitor`]: the platform thread that repairs what a missing wake left undone; [`policy`]: which
-//! threads it asks to give way.
+//! [`monitor`]: the platform thread that repairs what a missing wake left undone. [`policy`]: which
+//! threads the monitor asks to give way.
 
 pub(crate) mod events;
 mod monitor;
@@ -55,6 +56,7 @@ fn run(processor: &'static Processor) {
             }
         })
     };
+    // Not by `panic::catch`: the payload has the message, and is never dropped.
     let Err(payload) = catch_unwind(AssertUnwindSafe(run));
     let text = panic::message(&*payload).unwrap_or("(no message)");
     sys::fatal(&["a carrier panicked: ", text])
@@ -108,9 +110,9 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
 /// there is one. Returns whether this carrier has been asked to search.
 ///
 /// The threads that are woken here are urgent in two cases: there is no processor, because a
-/// platform thread that joins a virtual one runs that inline; or others have been preempted.
-/// Otherwise they would wait behind those, and behind all in the injector, each of which may
-/// compute for a slice.
+/// platform thread that joins a virtual one runs it inline; or others have been preempted.
+/// Otherwise they would wait behind the preempted threads and all threads in the injector, and each
+/// of these may compute for a slice.
 fn sleep(runtime: &Runtime, carrier: &Carrier) -> bool {
     recorded::event(kinds::SLEEP, 0);
     let mut taken = None;
@@ -156,7 +158,7 @@ fn stand_in(runtime: &'static Runtime, processor: Holder<'_>, spare: &Spare) -> 
         // No platform thread holds a processor that rests. Otherwise the monitor would take its
         // carrier for one whose thread computes, and with events always there it woke 8,000 times
         // per second to ask that thread.
-        processor.holder.store(0, Ordering::Relaxed); // Relaxed: a hint.
+        processor.holder.store(0, Ordering::Relaxed); // Relaxed: the monitor reads it at each tick.
         spare.rest(&runtime.spares_in_use);
         processor.note();
     }

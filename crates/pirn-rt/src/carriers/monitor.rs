@@ -27,22 +27,23 @@ use std::io;
 
 /// Length of a tick while there is something to look after.
 const TICK_NS: u64 = 1_000_000;
-/// The same while a thread that runs is to be interrupted.
+/// Length of a tick while a running thread must be interrupted at a safe point.
 const SAFE_POINT_NS: u64 = 250_000;
 /// A processor is stuck once one thread has run on it, or has been blocked in the kernel, for this
 /// long: about one time slice of a platform thread (`base_slice_ns` of the kernel's scheduler is
 /// 3 ms).
 const STUCK_NS: u64 = 4_000_000;
-/// The most CPU time in which a thread that is blocked shows its stack to a dump: it waits for the
-/// reader for 1 ms at most. Otherwise each dump would end its episode and begin another, which is
-/// counted, timed and reported anew.
+/// The CPU time that a blocked thread may use and still count as blocked. It uses some to show its
+/// stack to a dump, when it waits for the reader for at most 1 ms. Without this limit each dump
+/// would end the episode and begin another, which is counted, timed and reported anew.
 const SHOWING_NS: u64 = 2_000_000;
 /// The number of threads that the kernel is asked about per look. The next look asks about others.
 const INQUIRIES: u32 = 4;
 /// A processor is let go when there have been more than needed for this long. It is above
 /// [`STUCK_NS`], so that a thread that computes, yields once and computes on does not cause it.
 const SURPLUS_NS: u64 = 2 * STUCK_NS;
-/// Idle ticks until the monitor sleeps: 19 ms, as they become longer.
+/// The number of idle ticks after which the monitor sleeps: 19 ms, as each is longer than the one
+/// before.
 const PATIENCE: u32 = 6;
 
 /// Memory that must be left for a new carrier: its stack, and several times its allocations.
@@ -64,9 +65,10 @@ fn run(runtime: &'static Runtime) {
     let mut idle_for = 0;
     let mut nothing_to_do = 0u32;
     loop {
-        // Backs off to 10 ms while it has nothing to repair, and to 4 ms while all are idle. Not
-        // while all are busy: two looks find out that a thread keeps its processor, and with 10 ms
-        // between them a 1 ms ticker was late by 20 when its fellows began to compute.
+        // Backs off to 10 ms while it has nothing to repair, and to 4 ms while all are idle, but
+        // not while all are busy: the monitor needs two looks to see that a thread keeps its
+        // processor, and with 10 ms between them a 1 ms ticker was late by 20 ms when its fellows
+        // began to compute.
         let requested = safepoint::is_hot();
         let tick = match runtime.idle.count() {
             _ if requested => SAFE_POINT_NS,
@@ -176,14 +178,14 @@ pub(super) struct Standstill {
 struct Look {
     /// A processor has not switched since the last look.
     still: bool,
-    /// A thread waits in the queue of one of these.
+    /// A thread waits in the queue of such a processor.
     waiting: bool,
     /// Processors that are held, and how many of them are stuck.
     held: usize,
     stuck: usize,
     /// Spare processors, without those that are on their way to rest.
     spares: usize,
-    /// A spare one that could go.
+    /// A spare processor that the monitor could let go.
     surplus: Option<&'static Spare>,
 }
 
@@ -282,7 +284,7 @@ impl Monitor {
         for i in 0..all.len() {
             let processor = &all[(self.first + i) % all.len()];
             let spare = processor.spare.as_ref();
-            let holder = processor.holder.load(Ordering::Relaxed); // Relaxed: a hint.
+            let holder = processor.holder.load(Ordering::Relaxed); // Relaxed: read at each tick.
             // The first carrier of a spare processor may not have begun yet.
             let held = spare.map_or(holder != 0, Spare::is_in_use);
             let still = policy.observe(processor, now);

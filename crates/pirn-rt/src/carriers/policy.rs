@@ -14,8 +14,9 @@
 //! [`Preempted::limit`]: crate::sched::preempt::queues::Preempted::limit
 //!
 //! A thread keeps a processor to itself once it has run for [`KEEPING_NS`], or if it has
-//! used up a slice before. One of ten thousand that serve a connection each is not asked for the
-//! other connections' events, of which there are always some: it gives way by itself soon.
+//! used up a slice before. If ten thousand threads serve a connection each, there are always events
+//! of other connections: none of these threads is asked to give way to them, because it soon gives
+//! way by itself.
 //!
 //! A thread that cannot be interrupted where it is will be asked again. It is not asked while the
 //! kernel says that it does not run: a signal would end some system calls.
@@ -35,12 +36,12 @@ const RETRY_NS: u64 = SHORTEST_NAP_NS;
 /// For this long a thread is asked every [`RETRY_NS`]: one that allocates may be in `malloc` in 19
 /// of 20 questions.
 const EAGER_NS: u64 = 1_500_000;
-/// A thread that is to give way to something urgent is looked at again this long after, if the one
-/// before it on its processor gave way at the first question.
+/// The monitor looks again after this time at a thread that is to give way to something urgent, if
+/// the thread before it on the same processor gave way at the first question.
 const PROMPT_NS: u64 = 200_000;
 
-/// A slice of which less than this part is left is over: one wake of the monitor for several
-/// threads.
+/// A slice is over when less than this part of it is left, so that one wake of the monitor serves
+/// several threads.
 const NEARLY: u64 = 8;
 /// The longest time between two questions.
 const LONGEST_RETRY_NS: u64 = 1_000_000;
@@ -70,11 +71,11 @@ pub(super) struct Watched {
     first_seen: u64,
     /// When the slice of the running thread began, as far as is known.
     since: u64,
-    /// It had used up a slice before.
+    /// The thread had used up a slice before.
     computes: bool,
-    /// It was seen before.
+    /// The monitor saw the thread there at its last look, too.
     still: bool,
-    /// When it was first and last asked to give way; 0: not yet.
+    /// When the monitor first and last asked the thread to give way; 0: not yet.
     first_asked: u64,
     last_asked: u64,
     /// The last thread that was asked gave way at the first question.
@@ -230,7 +231,7 @@ impl Policy {
 
     /// Asks the thread that has computed for longest to give way to what is urgent.
     fn ask_for_urgent(&mut self, waiting: bool, now: u64, next: &mut Next) {
-        // Until then the events are not news, and neither is the timer.
+        // Until then the monitor need not wake for the same events and the same timer.
         *next = Next {
             at: now + RETRY_NS,
             events: false,
@@ -277,7 +278,7 @@ impl Policy {
         };
         let due = (watched.since + limit).max(watched.may_ask());
         let is_over = watched.is_nearly_over(limit, now) && watched.may_ask() <= now;
-        // A refusal by one of a kind that gives way promptly is noticed at the next slice's end.
+        // If a thread that should give way promptly does not, the end of the next slice shows it.
         let is_prompt = watched.will_be_prompt();
         if is_over {
             self.ask(processor, Reason::Slice, now);
@@ -295,8 +296,8 @@ impl Policy {
             watched.first_asked = now;
         }
         watched.last_asked = now;
-        let holder = processor.holder.load(Relaxed); // Relaxed: a hint.
-        // One that is blocked may run for a moment, to show its stack to a dump.
+        let holder = processor.holder.load(Relaxed); // Relaxed: read again at the next tick.
+        // A blocked thread may run for a moment, to show its stack to a dump.
         let stuck = self.runtime.stuck.episode(processor.index);
         if stuck.is_none_or(|episode| !episode.blocked) && watched.state.runs(holder) {
             (processor.request).ask(processor.observed_tick(), watched.since, reason);
@@ -306,9 +307,10 @@ impl Policy {
     }
 }
 
-/// Returns whether a processor has a holder that may be sent signals.
+/// Returns whether a platform thread holds a processor, and may be asked.
 fn can_ask(processor: &Processor) -> bool {
-    processor.holder.load(Relaxed) != 0 && !processor.request.is_exempt() // Relaxed: a hint.
+    // Relaxed: read again at the next tick.
+    processor.holder.load(Relaxed) != 0
 }
 
 #[cfg(test)]

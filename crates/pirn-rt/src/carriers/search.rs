@@ -167,7 +167,8 @@ impl Suspects {
             self.seen = None;
             return false;
         };
-        let tick = victim.tick.load(Ordering::Relaxed); // Relaxed: a hint.
+        // Relaxed: by a stale count the thread is taken a little early or late.
+        let tick = victim.tick.load(Ordering::Relaxed);
         match self.seen {
             Some((index, seen, since)) if index == victim.index && seen == tick => {
                 now - since >= STILL_NS

@@ -1,9 +1,10 @@
 //! Which code may be interrupted by preemption.
 //!
-//! A thread that is put aside in the middle of libc may hold libc's locks, and has malloc's words
-//! of its carrier, which the carrier's next thread would use as well. The same holds for the
+//! A thread that is put aside in the middle of libc may hold libc's locks, and it uses malloc's
+//! words of its carrier, which the carrier's next thread would use as well. The same holds for the
 //! dynamic linker, and for other libraries that libc calls under a lock. So a thread is not
-//! preempted while it executes their code, be it `memcpy`: a spare carrier runs the others then.
+//! preempted while it executes their code, not even `memcpy`: then a spare carrier runs the other
+//! threads.
 //!
 //! The handler of a signal reads the table, so a table never changes: the opening of a library
 //! makes a new one.
@@ -33,7 +34,7 @@ static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 /// allocated.
 ///
 /// # Errors
-/// libc is not among them.
+/// libc is not among the loaded libraries.
 pub(crate) fn learn() -> Result<(), &'static str> {
     let mut table = Table::new();
     let none: Option<()> = objects::find_in(|object| {

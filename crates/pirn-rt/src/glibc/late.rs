@@ -10,8 +10,8 @@
 //!   without any call. The dynamic linker initialises the data in all threads on its list. Virtual
 //!   threads are not on it, so this file does it for them.
 //!
-//! The second must reach each block that was made from the old template, and no block whose thread
-//! may already use the data. So no block is made meanwhile:
+//! The static data must reach each block that was made from the old template, and no block whose
+//! thread may already use the data. So no block is made meanwhile:
 //!
 //! ```text
 //!   a maker of a block                     the thread that opened a library
@@ -22,9 +22,9 @@
 //!   B4  state = READY                      L5  WALKING = false
 //! ```
 //!
-//! Each maker has B1 before L2, and L3 waits for it; or it has B2 after L2, and backs off. Thus the
-//! makers need no barrier. A block stays READY when its thread has ended; writing to it then is
-//! harmless, since the next block in its place is begun after L5.
+//! For each maker, either B1 comes before L2, and L3 waits for the maker; or B2 comes after L2, and
+//! the maker backs off. So the makers need no barrier. A block stays READY when its thread has
+//! ended. To write to it then does no harm, since the next block in its place begins after L5.
 //!
 //! The linker calls the library's initialisers after L5 (`pirn-libc/process/linker.rs`), and no
 //! thread can use the data before.
@@ -44,7 +44,7 @@ static WALKING: AtomicBool = AtomicBool::new(false);
 /// The number of loaded and unloaded libraries that has been taken into account.
 static COUNTED: Lock<u64> = Lock::new(0);
 
-/// Gives up the work of a thread of the parent that opened a library.
+/// Gives up the work of a thread of the parent that was opening a library.
 ///
 /// # Safety
 /// In the child of a fork that has no runtime yet.

@@ -229,8 +229,8 @@ struct Place {
     read_only: bool,
 }
 
-/// Returns the place of `size` bytes for which `is_it` returns true, if there are such. The
-/// linker's lock of its list of objects is held meanwhile.
+/// Returns the place of `size` bytes for which `is_it` returns `true`, if it does for any. Holds
+/// the linker's lock of its list of objects meanwhile.
 fn find_place(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Place>, String> {
     let linkers = find_static_info()? as usize;
     let found = objects::find_in(|object| {
@@ -266,8 +266,8 @@ pub fn find_bytes(size: usize, is_it: impl Fn(usize) -> bool) -> Result<usize, S
     }
 }
 
-/// Has the linker call `to` in place of the function `from` of libc. Returns whether it calls that
-/// by a word at all.
+/// Makes the linker call `to` in place of the function `from` of libc. Returns whether the linker
+/// calls that function through a word at all.
 ///
 /// # Errors
 /// The kernel refuses to make the word writable, or there are several.

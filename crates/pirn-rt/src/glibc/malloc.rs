@@ -69,8 +69,8 @@ type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type FreeFunction = unsafe extern "C" fn(*mut c_void);
 
 impl Glibc {
-    /// Finds them. From the second call on it does not ask the dynamic linker, which may allocate,
-    /// and waits for its lock.
+    /// Finds both functions. Only the first call asks the dynamic linker, which may allocate, and
+    /// waits for its lock.
     fn find() -> Result<Glibc, String> {
         static FOUND: [AtomicPtr<c_void>; 3] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 3];
         let names = [c"__libc_malloc", c"__libc_realloc", c"__libc_free"];
@@ -132,8 +132,8 @@ pub(crate) fn prepare() -> Result<(), String> {
     Glibc::find().map(drop)
 }
 
-/// Finds the words. Must run on a fresh platform thread that has not called glibc's `malloc`, after
-/// [`prepare`].
+/// Finds malloc's words. Must run on a fresh platform thread that has not called glibc's `malloc`,
+/// after [`prepare`].
 pub(crate) fn probe() -> Result<(), String> {
     let glibc = Glibc::find()?;
     let (start, len) = libc_tls(&glibc).ok_or("libc has no static TLS block")?;

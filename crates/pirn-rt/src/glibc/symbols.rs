@@ -10,14 +10,14 @@ use core::arch::global_asm;
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Looks up what may be asked for on other threads, before there are any of the runtime's: each
-/// [`real!`] and [`find!`].
+/// Looks up each [`real!`] and [`find!`], before the runtime has other threads, which may ask for
+/// them.
 pub(crate) fn prepare() {
     // The user of a symbol reports that libc lacks it.
     reals().iter().for_each(|real| _ = real.get());
     super::thread::prepare_dlerror();
     crate::time::now(); // The first reading looks up libc's function.
-    // Some C libraries lack some of them. The program is not at fault.
+    // Some C libraries lack some of these symbols. The program is not at fault.
     // SAFETY: no arguments.
     unsafe { libc::dlerror() };
 }

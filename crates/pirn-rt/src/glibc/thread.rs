@@ -14,15 +14,15 @@ pub(crate) fn run_destructors() {
     unsafe { real!(unwinding fn __call_tls_dtors() -> ()) };
 }
 
-/// The distance below the thread pointer of the word that leads to what `dlerror` would return;
-/// 0: not found.
+/// The distance below the thread pointer of the word that leads to the text of `dlerror`; 0: not
+/// found.
 ///
 /// libc frees that memory at the end of a platform thread, in a function that is its own.
 static DLERROR_BELOW: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks for the word of `dlerror`.
 pub(super) fn prepare_dlerror() {
-    // Not by `find!`: it is the calling thread's word.
+    // `find!` would not do: this is the calling thread's word.
     if let Ok(address) = look_up(c"__libc_dlerror_result") {
         // Relaxed: a number, and published with the runtime.
         DLERROR_BELOW.store(arch::thread_pointer() - address.addr(), Relaxed);
@@ -39,7 +39,7 @@ pub(crate) fn release_dlerror() {
     }
 }
 
-/// Makes libc free it: an error's text is freed when it is asked for the second time.
+/// Makes libc free the text of an error: libc frees it when it is asked for the second time.
 #[cold]
 fn forget_dlerror() {
     const NO_MODE: i32 = 1 << 30;

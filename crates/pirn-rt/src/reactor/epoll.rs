@@ -142,7 +142,7 @@ impl Poller {
     }
 
     /// Waits until there is an untaken [kick](Self::kick) ([`take_kicks`](Self::take_kicks)), or
-    /// until the deadline. Returns whether there is. May return early.
+    /// until the deadline. Returns whether there is one. May return early.
     pub(crate) fn wait_for_kick(&self, deadline: Deadline) -> bool {
         sys::poll_until(self.eventfd, deadline)
     }
@@ -194,11 +194,11 @@ pub(crate) struct Fetched<'a>(&'a [libc::epoll_event]);
 pub(crate) struct Report {
     pub(crate) fd: i32,
     pub(crate) generation: u32,
-    /// It may be readable.
+    /// The descriptor may be readable.
     pub(crate) read: bool,
-    /// It may be writable.
+    /// The descriptor may be writable.
     pub(crate) write: bool,
-    /// It has something to read that a short read may leave behind.
+    /// The descriptor has something to read that a short read may leave behind.
     pub(crate) lasting: bool,
 }
 

@@ -5,7 +5,7 @@
 //!   1. lock: put the job; is an idle    a. read `arrivals`
 //!      thread wanted? unlock            b. lock: take a job, or count as idle; unlock
 //!   2. arrivals += 1                    c. sleep while `arrivals` is what it was at a
-//!   3. if so: wake a sleeper       d. lock: do not count as idle; unlock; back to a
+//!   3. if so: wake a sleeper            d. lock: do not count as idle; unlock; back to a
 //! ```
 //!
 //! The lock orders 1 and b. If 1 comes first, the thread takes the job. If b comes first, 1 sees
@@ -61,7 +61,7 @@ impl Job {
     /// Runs the job.
     ///
     /// # Safety
-    /// It is valid, and no other thread runs it. It may be gone when this returns.
+    /// The job is valid, and no other thread runs it. It may be gone when this returns.
     pub(crate) unsafe fn run(job: NonNull<Job>) {
         // SAFETY: the caller's contract.
         unsafe { ((*job.as_ptr()).run)(job) };
@@ -85,9 +85,9 @@ pub struct Jobs {
 pub(crate) struct Worker {
     /// The kernel's id of the thread.
     id: u32,
-    /// It still counts as starting.
+    /// The thread still counts as starting.
     starting: bool,
-    /// It has taken a job and not come back.
+    /// The thread has taken a job and not come back.
     busy: bool,
 }
 

@@ -32,13 +32,13 @@ const BYTES_PER_TEXT: usize = 15;
 
 /// Ends all batches.
 pub fn tick() {
-    TICK.fetch_add(1, Relaxed); // Relaxed: a hint.
+    TICK.fetch_add(1, Relaxed); // Relaxed: a carrier may end its batch a little late.
 }
 
 /// See the module's documentation.
 pub struct CarrierRing {
     pub ring: Ring,
-    /// The carrier that writes: its address; 0 as long as none does.
+    /// The address of the carrier that writes; 0 as long as no carrier does.
     owner: AtomicUsize,
     /// The kernel's id of the owner's platform thread; 0 without an owner.
     pub tid: AtomicU32,
@@ -46,8 +46,9 @@ pub struct CarrierRing {
     stamp: Cell<u64>,
     /// The tick at the last look at the clock.
     tick: Cell<u32>,
-    /// The number of events that may still use the stamp, of those that might at first.
+    /// The number of events that may still use the stamp.
     left: Cell<u32>,
+    /// The number of events that might use the stamp when it was new.
     allotted: Cell<u32>,
     /// From this index on, a `STATE` is due.
     state_due: Cell<u64>,
@@ -95,8 +96,8 @@ impl CarrierRing {
 pub(crate) struct Writer(&'static CarrierRing);
 
 impl Writer {
-    /// Writes an event of one slot. `mounted` is the thread that is mounted while it happens; of a
-    /// switch, the one that leaves.
+    /// Writes an event of one slot. `mounted` is the thread that is mounted while the event
+    /// happens; if the event is a switch, the thread that leaves.
     #[inline(always)]
     pub(crate) fn push(self, mounted: u64, kind: u8, payload: u64) {
         let first = self.first(mounted, kind);
@@ -144,7 +145,7 @@ impl Writer {
     fn first(self, mounted: u64, kind: u8) -> u64 {
         let left = self.0.left.get();
         if left > 0 && self.0.tick.get() == TICK.load(Relaxed) {
-            self.0.left.set(left - 1); // Relaxed above: a hint.
+            self.0.left.set(left - 1); // Relaxed above: see `tick`.
         } else {
             self.stamp(mounted);
         }
@@ -161,7 +162,7 @@ impl Writer {
         let allotted = if fast { BATCH - 1 } else { 0 };
         this.allotted.set(allotted);
         this.left.set(allotted);
-        this.tick.set(TICK.load(Relaxed)); // Relaxed: a hint.
+        this.tick.set(TICK.load(Relaxed)); // Relaxed: see `tick`.
         this.stamp.set(now);
         if this.session.get() != session() || this.ring.head() >= this.state_due.get() {
             this.session.set(session());

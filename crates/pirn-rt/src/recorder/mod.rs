@@ -34,7 +34,8 @@ const SHARED: usize = 1 << 13;
 /// The least memory of a carrier's ring, in bytes.
 pub const LEAST_BYTES: usize = 16 << 10;
 
-/// What a switch does besides: [`EVENTS`], [`CPU_TIME`], [`EXTRA_STATE`].
+/// What a switch does besides: [`EVENTS`], [`CPU_TIME`], [`EXTRA_STATE`]. Relaxed everywhere: a
+/// carrier may see a change some switches late.
 static ON: AtomicU8 = AtomicU8::new(0);
 /// Events are written.
 const EVENTS: u8 = 1;
@@ -42,13 +43,14 @@ const EVENTS: u8 = 1;
 const CPU_TIME: u8 = 2;
 /// The GS base and the rights of protection keys are carried (`vthread/extra_state.rs`).
 const EXTRA_STATE: u8 = 4;
-/// Counts how often it has been switched on.
+/// Counts how often the recorder has been switched on. Relaxed everywhere: a carrier that sees the
+/// new number late writes its [`STATE`](kinds::STATE) late.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 /// Whether the clock is the processor's counter; otherwise it counts nanoseconds.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 /// Made when it is first switched on; never freed.
 static RINGS: AtomicPtr<Rings> = AtomicPtr::new(ptr::null_mut());
-/// The number of those who want events.
+/// The number of users that want events.
 static USERS: Lock<u32> = Lock::new(0);
 
 /// All rings.
@@ -60,41 +62,41 @@ pub struct Rings {
     pub begin: [u64; 3],
 }
 
-/// Returns whether events are written: a hint, which may come late.
+/// Returns whether events are written. The answer may come late.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
-    ON.load(Relaxed) & EVENTS != 0 // Relaxed: a hint.
+    ON.load(Relaxed) & EVENTS != 0 // Relaxed: see `ON`.
 }
 
-/// Returns whether a switch does anything besides: a hint as well.
+/// Returns whether a switch does anything besides. The answer may come late.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
-    ON.load(Relaxed) != 0 // Relaxed: a hint.
+    ON.load(Relaxed) != 0 // Relaxed: see `ON`.
 }
 
-/// Returns whether the CPU time of threads is counted: a hint as well.
+/// Returns whether the CPU time of threads is counted. The answer may come late.
 pub(crate) fn counts_cpu_time() -> bool {
-    ON.load(Relaxed) & CPU_TIME != 0 // Relaxed: a hint.
+    ON.load(Relaxed) & CPU_TIME != 0 // Relaxed: see `ON`.
 }
 
-/// Has the CPU time of threads be counted from now on. Returns whether it has not been before.
+/// Makes carriers count the CPU time of threads from now on. Returns whether they did not before.
 pub(crate) fn count_cpu_time() -> bool {
-    ON.fetch_or(CPU_TIME, Relaxed) & CPU_TIME == 0 // Relaxed: a hint.
+    ON.fetch_or(CPU_TIME, Relaxed) & CPU_TIME == 0 // Relaxed: see `ON`.
 }
 
-/// Returns whether a switch carries extra state: a hint as well.
+/// Returns whether a switch carries extra state. The answer may come late.
 pub(crate) fn carries_extra_state() -> bool {
-    ON.load(Relaxed) & EXTRA_STATE != 0 // Relaxed: a hint.
+    ON.load(Relaxed) & EXTRA_STATE != 0 // Relaxed: see `ON`.
 }
 
-/// Has switches carry extra state from now on.
+/// Makes switches carry extra state from now on.
 pub(crate) fn carry_extra_state() {
-    ON.fetch_or(EXTRA_STATE, Relaxed); // Relaxed: a hint.
+    ON.fetch_or(EXTRA_STATE, Relaxed); // Relaxed: see `ON`.
 }
 
 /// Returns the number of the last session.
 fn session() -> u32 {
-    SESSION.load(Relaxed) // Relaxed: a hint; `State` comes a little late.
+    SESSION.load(Relaxed) // Relaxed: see `SESSION`.
 }
 
 /// Returns the rings, if there are any.
@@ -167,7 +169,7 @@ impl User {
         let mut users = USERS.lock();
         *users += 1;
         if *users == 1 {
-            SESSION.fetch_add(1, Relaxed); // Relaxed: a hint.
+            SESSION.fetch_add(1, Relaxed); // Relaxed: see `SESSION`.
             carrier_ring::tick();
             ON.fetch_or(EVENTS, Relaxed); // Relaxed: a thread that sees it acquires the rings.
         }
@@ -180,7 +182,7 @@ impl Drop for User {
         let mut users = USERS.lock();
         *users = users.saturating_sub(1);
         if *users == 0 {
-            ON.fetch_and(!EVENTS, Relaxed); // Relaxed: a hint.
+            ON.fetch_and(!EVENTS, Relaxed); // Relaxed: see `ON`.
         }
     }
 }
@@ -261,7 +263,9 @@ pub(crate) fn outside_name(id: u64, name: &str) {
     }
 }
 
-// Rules are the moments at which `pirn-observe` writes down what the rings have.
+// Rules are the moments at which `pirn-observe` writes down what the rings have. Relaxed, all here:
+// a thread may see late that a rule is wanted, and the reader looks again for rules that have
+// fired.
 
 /// A thread was runnable for longer than the limit before it ran.
 pub const LATENCY_RULE: u8 = 1;
@@ -279,7 +283,7 @@ static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Sets the rules to wait for, and the limit of [`LATENCY_RULE`].
 pub fn want_rules(rules: u8, limit: u64) {
-    WANTED.store(rules, Relaxed); // Relaxed: a hint, like all here.
+    WANTED.store(rules, Relaxed);
     LIMIT.store(limit, Relaxed);
 }
 
@@ -300,7 +304,7 @@ pub(crate) fn fire(rule: u8, thread: u64) {
     }
 }
 
-/// Takes the rules that have fired, and the last thread for which.
+/// Takes the rules that have fired, and the last thread for which one has fired.
 pub fn take_fired() -> Option<(u8, u64)> {
     if FIRED.load(Relaxed) == 0 {
         return None;

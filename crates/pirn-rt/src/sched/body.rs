@@ -170,7 +170,7 @@ impl<T, F: FnOnce() -> T> ClosureBody<T, F> {
 /// Calls code of the program, as `catch_unwind` does. A panic on a virtual thread is counted and
 /// recorded.
 ///
-/// Not by [`panic::catch`], which drops the payload: it is part of the result.
+/// [`panic::catch`] would not do, because it drops the payload, which is part of the result.
 pub fn caught<T>(f: impl FnOnce() -> T) -> std::thread::Result<T> {
     let result = catch_unwind(AssertUnwindSafe(f));
     if result.is_err() {

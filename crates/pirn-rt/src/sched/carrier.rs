@@ -154,7 +154,8 @@ impl Carrier {
         writer
     }
 
-    /// Returns the processor that the running thread occupies, if one can take it off that.
+    /// Returns the processor that the running thread occupies: the carrier's, or the one that is
+    /// reserved for the thread. `None`: a scheduler of the program runs the thread.
     #[inline]
     pub(crate) fn occupied(&self) -> Option<Holder<'_>> {
         // SAFETY: the caller of `mount_reserved` holds the other one.
@@ -180,8 +181,8 @@ impl Carrier {
         self.processor.set(processor);
     }
 
-    /// Says whether the threads are urgent that the carrier, which has no processor, makes runnable
-    /// from now on.
+    /// Sets whether the threads that the carrier makes runnable from now on are urgent. The carrier
+    /// has no processor.
     #[inline]
     pub(crate) fn set_urgent(&self, urgent: bool) {
         self.urgently.set(urgent);
@@ -229,7 +230,8 @@ pub fn carrier(_: &NoSuspend) -> Option<&Carrier> {
 /// `f` does not unwind.
 #[inline]
 pub unsafe fn on_carrier<R>(f: impl FnOnce() -> R) -> R {
-    let section = current().map(|_| NoSuspend::new()); // No platform thread's: `f` may be long.
+    // A platform thread enters no section: `f` may take long.
+    let section = current().map(|_| NoSuspend::new());
     match section.as_ref().and_then(carrier) {
         // SAFETY: the carrier of the running thread; the caller's contract.
         Some(carrier) => unsafe { call_natively(carrier.native_tp(), f) },
@@ -315,13 +317,13 @@ pub const LAYOUT: [(&str, usize); 6] = [
     ("carriers.thread", offset_of!(CarrierEntry, thread)),
 ];
 
-/// The number of entries. Platform threads that carry are some tens, but each one that joins a
-/// virtual thread may be among them.
+/// The number of entries. Some tens of platform threads are carriers, but each platform thread that
+/// joins a virtual thread may be one as well.
 const CARRIERS: usize = 1024;
 /// The number of places where the entry of a platform thread may be.
 const REACH: usize = 16;
 
-/// What others may know of a carrier.
+/// What other threads, and readers outside of the process, may know of a carrier.
 #[repr(C, align(64))]
 struct CarrierEntry {
     platform: AtomicU32,
@@ -343,7 +345,7 @@ impl CarrierEntry {
 
 static MOUNTED: [CarrierEntry; CARRIERS] = [const { CarrierEntry::new() }; CARRIERS];
 
-/// The entry of carriers for which there is no place. No reader finds it.
+/// The entry of all carriers that find no free place. No reader finds it.
 static UNLISTED: CarrierEntry = CarrierEntry::new();
 
 /// Returns the address of the entries of carriers.
@@ -362,11 +364,11 @@ pub struct Carrying {
     pub(super) meter: &'static Meter,
 }
 
-/// Returns all platform threads that carry, as they are a moment ago.
+/// Returns all platform threads that are carriers. The answer may be outdated at once.
 #[inline]
 pub fn carriers() -> impl Iterator<Item = Carrying> {
     let entries = MOUNTED.iter().map(|entry| Carrying {
-        platform: entry.platform.load(Relaxed), // Relaxed, all three: hints.
+        platform: entry.platform.load(Relaxed), // Relaxed, all: may be outdated at once.
         number: entry.number.load(Relaxed),
         busy: !entry.thread.load(Relaxed).is_null(),
         meter: &entry.meter,
@@ -406,7 +408,7 @@ impl Mounted {
         Mounted(entry)
     }
 
-    /// Notes the thread that is mounted from now on; null: none.
+    /// Notes the thread that is mounted from now on; null: no thread.
     #[inline(always)]
     pub(super) fn set(&self, thread: *const Core) {
         self.0.thread.store(thread.cast_mut(), Relaxed); // Relaxed: for readers outside.

@@ -84,7 +84,7 @@ pub struct Counters {
     pub ended: Counter,
     /// Parked threads that were made runnable here.
     pub woken: Counter,
-    /// Threads mounted here, but for the latest; see [`Mounts`].
+    /// Mounts here, except the latest; see [`Mounts`].
     pub mounted: Counter,
     /// Threads that were unmounted here to wait, by what they wait for.
     pub parked: [Counter; KINDS],
@@ -109,11 +109,11 @@ pub struct Counters {
 /// Why a thread becomes runnable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It is new.
+    /// The thread is new.
     Start,
-    /// It was parked.
+    /// The thread was parked.
     Wake,
-    /// It gives way to others, or was counted before.
+    /// The thread gives way to others, or was counted before.
     Yield,
 }
 
@@ -130,7 +130,7 @@ impl Counters {
         })
     }
 
-    /// Does the same as [`runnable`](Self::runnable) for the shared counters.
+    /// Counts in the shared counters what [`runnable`](Self::runnable) counts on a processor.
     #[cold]
     pub(crate) fn runnable_shared(&self, cause: Cause) -> bool {
         self.of(cause).is_some_and(|counter| {
@@ -156,7 +156,7 @@ impl Counters {
         self.parked[usize::from(kind) % KINDS].add(1);
     }
 
-    /// Does the same as [`park`](Self::park) for the shared counters.
+    /// Counts in the shared counters what [`park`](Self::park) counts on a processor.
     #[cold]
     #[inline(never)]
     pub(crate) fn park_shared(&self, kind: u8) {
@@ -180,7 +180,8 @@ impl Mounts {
         Mounts { seen: Cell::new(0) }
     }
 
-    /// Adds the hand-overs up to the count `last`. Later switches up to `now` are none.
+    /// Adds the hand-overs up to the count `last`. The later switches, up to `now`, were no
+    /// hand-overs.
     #[inline]
     pub(crate) fn account(&self, counters: &Counters, last: u32, now: u32) {
         counters

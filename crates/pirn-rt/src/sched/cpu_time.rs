@@ -46,7 +46,8 @@ thread_local! {
 
 /// How much CPU time a carrier has used.
 pub(super) struct Meter {
-    /// That at its last switch, and so when the running thread's run began. 0: not known.
+    /// The CPU time of the carrier at its last switch, when the running thread's run began; 0: not
+    /// known.
     began: AtomicU64,
     /// The monotonic time of its last switch; 0: not known. The carrier's own.
     switched: AtomicU64,
@@ -68,7 +69,7 @@ impl Meter {
         self.switched.store(0, Relaxed);
     }
 
-    /// Ends a run, whose CPU time `charge` is told. The carrier calls this.
+    /// Ends a run, and passes its CPU time to `charge`. The carrier calls this.
     fn switch(&self, charge: impl FnOnce(u64)) {
         // Relaxed: only `begin`, in another thread, writes besides the carrier, and only once.
         let (began, last) = (self.began.load(Relaxed), self.switched.load(Relaxed));
@@ -86,9 +87,9 @@ impl Meter {
         self.began.store(time, Release);
     }
 
-    /// Lets the current run begin now if it is not known when it did; `clock` is the carrier's.
+    /// Lets the current run begin now, if its beginning is not known. `clock` is the carrier's.
     fn begin(&self, clock: libc::clockid_t) {
-        // Relaxed: a number.
+        // Relaxed: carries no other data.
         if self.began.load(Relaxed) == 0 {
             let time = kernels(clock);
             let _ = self.began.compare_exchange(0, time, Relaxed, Relaxed);
@@ -151,9 +152,9 @@ impl Meter {
     }
 }
 
-/// Returns the same of another thread, which exists.
+/// Returns the nanoseconds of CPU time that a thread, which exists, has used.
 pub fn of(thread: &Core) -> u64 {
-    /// Turns may end meanwhile this often, and then the current one is left out.
+    /// How often a run may end during the call. After that the current run is left out.
     const TRIES: u32 = 8;
     count();
     let Some(slot) = thread.slot() else { return 0 };

@@ -50,7 +50,7 @@ pub unsafe fn run_inline(thread: Ready) {
     unsafe { run_on(thread, None) };
 }
 
-/// The same; `processor` is one that is reserved for it.
+/// Does what [`run_inline`] does; `processor` is reserved for the thread.
 ///
 /// # Safety
 /// As for [`run_inline`].
@@ -75,7 +75,7 @@ unsafe fn run_on(thread: Ready, processor: Option<Holder<'_>>) {
     };
     let mounted = CARRIER.try_with(|carrier| {
         let carrier = carrier.get_or_init(|| Box::new(new()));
-        // In the child of a fork it may be one of the parent's.
+        // In the child of a fork the carrier may be the parent's.
         let usable = carrier.number == FOREIGN | os_thread::id();
         if usable {
             mount(carrier);
@@ -83,8 +83,8 @@ unsafe fn run_on(thread: Ready, processor: Option<Holder<'_>>) {
         usable
     });
     if mounted != Ok(true) {
-        // A carrier of the parent, or in a destructor of a thread-local, at the end of the platform
-        // thread.
+        // The carrier is the parent's, or a destructor of a thread-local calls this at the end of
+        // the platform thread.
         mount(&new());
     }
 }

@@ -1,9 +1,9 @@
 //! Idle processors, searching carriers, and waking as few carriers as possible.
 //!
-//! A wake of a sleeping OS thread takes tens of microseconds until that runs, and a system call by
-//! the waker. So a carrier that runs out of work *searches* for a short while before it sleeps. A
-//! waker that makes a thread runnable wakes a sleeper only if no carrier searches: a searcher will
-//! find the thread.
+//! To wake a sleeping OS thread, a waker makes a system call, and the thread runs tens of
+//! microseconds later. So a carrier that runs out of work *searches* for a short while before it
+//! sleeps. A waker that makes a thread runnable wakes a sleeper only if no carrier searches: a
+//! searcher will find the thread.
 //!
 //! The danger lies in the moment in which the last searcher gives up. Two orders of events are
 //! possible, and neither loses a thread:
@@ -123,11 +123,12 @@ impl<P> Idle<P> {
         }
     }
 
-    /// Does the same as [`notify`](Self::notify) for a queue that has just got its second of
-    /// [`FEW`] threads: its own carrier may or may not need help.
+    /// Wakes a carrier if needed, as [`notify`](Self::notify) does, after a queue has got its
+    /// second of [`FEW`] threads: the carrier of that queue may need no help.
     #[inline]
     pub(crate) fn notify_of_few(&self, kick: impl FnOnce()) {
-        let until = self.in_vain_until.load(Relaxed); // Relaxed: a hint.
+        // Relaxed: by a stale time one wake is too many, or omitted; both are allowed.
+        let until = self.in_vain_until.load(Relaxed);
         if until == 0 || sys::now() >= until {
             self.notify(kick);
         }
@@ -185,7 +186,7 @@ impl<P> Idle<P> {
         kick: impl FnOnce(),
     ) {
         let until = if found { 0 } else { sys::now() + IN_VAIN_NS };
-        // Relaxed: a hint. Read first, because every waker reads it.
+        // Relaxed: see `notify_of_few`. Read first, because every waker reads it.
         if !(found && self.in_vain_until.load(Relaxed) == 0) {
             self.in_vain_until.store(until, Relaxed);
         }

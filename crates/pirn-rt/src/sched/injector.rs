@@ -17,8 +17,8 @@ use core::ptr::{self, NonNull};
 /// See the module's documentation.
 pub struct Injector {
     queue: ReadyQueue,
-    /// Whether a thread has come from outside of the processors, and not by overflow, that was
-    /// not looked at yet.
+    /// Whether a thread has come from outside of the processors, and not by overflow, since the
+    /// last [`take_from_outside`](Self::take_from_outside).
     from_outside: AtomicBool,
     /// The threads that handlers have made runnable, the newest first, linked by their `next`.
     posted: AtomicPtr<Core>,
@@ -49,7 +49,7 @@ impl Injector {
     /// Passes all threads that were put aside to `run`, in the order of their posts.
     #[inline]
     pub(crate) fn take_posted(&self, run: impl FnMut(Ready)) {
-        // Relaxed: a hint. The handler that posts a thread kicks a carrier afterwards.
+        // Relaxed: the handler that posts a thread kicks a carrier afterwards.
         if !self.posted.load(Relaxed).is_null() {
             self.take_all_posted(run);
         }
@@ -103,13 +103,14 @@ impl Injector {
     /// Appends one thread that was made runnable outside of the processors, and notes that.
     pub(crate) fn push_from_outside(&self, thread: Ready) {
         self.push(thread);
-        self.from_outside.store(true, Relaxed); // Relaxed: a hint.
+        self.from_outside.store(true, Relaxed); // Relaxed: see `has_from_outside`.
     }
 
     /// Returns whether a thread has come from outside since the last
     /// [`take_from_outside`](Self::take_from_outside), and some thread is still here.
     pub(crate) fn has_from_outside(&self) -> bool {
-        self.from_outside.load(Relaxed) && self.len() > 0 // Relaxed: a hint.
+        // Relaxed: if it is seen late, a carrier takes the thread when its turn in the queue comes.
+        self.from_outside.load(Relaxed) && self.len() > 0
     }
 
     /// Takes the first thread, if there is one [from outside](Self::has_from_outside).
@@ -117,7 +118,7 @@ impl Injector {
         if !self.has_from_outside() {
             return None;
         }
-        self.from_outside.store(false, Relaxed); // Relaxed: a hint.
+        self.from_outside.store(false, Relaxed); // Relaxed: see `has_from_outside`.
         self.pop(1, |_| ())
     }
 }

@@ -3,6 +3,7 @@
 use super::carrier::Carrier;
 use super::mount::{self, After};
 use super::runtime::Runtime;
+use super::safepoint;
 use crate::glibc::thread;
 use crate::no_suspend::NoSuspend;
 use crate::stack::{SizeClass, Slot};
@@ -49,6 +50,7 @@ unsafe extern "C" fn entry(argument: *mut u8) -> ! {
 
 /// Ends the running thread, still on its own stack.
 fn end(core: Current) -> ! {
+    safepoint::run_if_requested(); // A signal that came before the end is not lost with the thread.
     join::drop_result_if_detached(&core);
     run_destructors();
     if current().is_none() {

@@ -40,7 +40,8 @@
 //! edge of `size`).
 //!
 //! Each slot also has a *note*, a word for the owner about the item: see
-//! [`next_but`](LocalQueue::next_but). It is a hint, no part of the protocol, and not modelled.
+//! [`next_but`](LocalQueue::next_but). The note may be stale, is no part of the protocol, and is
+//! not modelled.
 //!
 //! A stealer that sleeps between its load and its CAS while exactly 2³² items pass would be
 //! fooled (ABA). At 20 ns per item that is 86 s asleep and then hitting one index in 2³².
@@ -77,7 +78,7 @@ impl<T> RingSlot<T> {
 
     /// Copies another slot.
     fn copy(&self, other: &RingSlot<T>) {
-        // Relaxed all: the indices carry the ordering; the note is a hint.
+        // Relaxed all: the indices carry the ordering; the note may be stale.
         self.item.store(other.item.load(Relaxed), Relaxed);
         self.note.store(other.note.load(Relaxed), Relaxed);
     }
@@ -151,7 +152,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
             }
         }
         let slot = self.slot(size, tail);
-        // Relaxed both: published by the next store; the note is a hint.
+        // Relaxed both: published by the next store; the note may be stale.
         slot.item.store(item.as_ptr(), Relaxed);
         slot.note.store(note, Relaxed);
         // Release, with the stealers' Acquire of `tail`: the slot, and the item's target.
@@ -185,12 +186,12 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
     }
 
     /// Returns the pointer and the note of the item that is `n` places behind the oldest, if there
-    /// is one, for a look into the future: a stealer may take it at any moment, so the pointer is
-    /// not to be followed. The owner's alone.
+    /// is one. A stealer may take the item at any moment, so the caller must not follow the
+    /// pointer. Only the owner calls this.
     #[inline]
     #[allow(dead_code)] // the models do without it
     pub(crate) fn next_but(&self, n: u32) -> Option<(*const T, usize)> {
-        // Relaxed all: the owner's own last stores, and of `head`, any value.
+        // Relaxed all: the owner's own last stores; any value of `head` will do.
         let (tail, size) = (self.tail.load(Relaxed), self.size.load(Relaxed));
         let head = self.head.load(Relaxed);
         if tail.wrapping_sub(head) <= n {
@@ -233,7 +234,8 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         Some(larger)
     }
 
-    /// Copies the items from one ring to another, which is in use from then on. The owner's alone.
+    /// Copies the items from one ring to another, which is in use from then on. Only the owner
+    /// calls this.
     fn move_items(&self, head: u32, tail: u32, from: u32, to: u32) {
         for i in 0..tail.wrapping_sub(head) {
             let index = head.wrapping_add(i);
@@ -302,7 +304,7 @@ impl<T, const CAP: usize> LocalQueue<T, CAP> {
         (tail.wrapping_sub(head) as usize).min(self.slots.len() / 2)
     }
 
-    /// Returns for how many more items there is room at least. The owner's alone.
+    /// Returns for how many more items there is room at least. Only the owner calls this.
     #[allow(dead_code)] // the models do without it
     pub(crate) fn room(&self) -> usize {
         self.slots.len() / 2 - self.len()

@@ -179,7 +179,7 @@ pub(crate) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => with_cache(|cache| cache.put(class, cell.cast())),
             None => {
-                let (_section, _ignored) = (NoSuspend::new(), Ignored::new()); // As there.
+                let (_section, _ignored) = (NoSuspend::new(), Ignored::new()); // As in `take_from_malloc`.
                 count(layout, false);
                 dealloc(cell.as_ptr(), layout);
             }

@@ -1,7 +1,8 @@
 //! The scheduler: which virtual thread runs next, and on which carrier.
 //!
-//! [`schedule`] takes the right to run a thread ([`Ready`]) whenever one becomes runnable. It
-//! passes a thread that has a scheduler of the program to that one. For all others it steals work:
+//! [`schedule`] takes the right to run a thread ([`Ready`]) whenever a thread becomes runnable. If
+//! the program has given the thread a scheduler, it passes the right to that scheduler. Carriers
+//! run all other threads, and steal work from each other:
 //!
 //! * [`runtime`]: a runtime, through which the other parts reach each other.
 //! * [`processor`]: the right to run threads, with a queue of them ([`local_queue`]).
@@ -75,7 +76,7 @@ pub fn schedule(thread: Ready, cause: Cause) {
     enqueue(processor, thread, cause);
 }
 
-/// Does the same for a caller that knows the processor that its carrier holds.
+/// Does what [`schedule`] does, for a caller that knows the processor that its carrier holds.
 #[inline(always)]
 pub(crate) fn enqueue(processor: Option<Holder<'_>>, thread: Ready, cause: Cause) {
     match processor {
@@ -142,9 +143,9 @@ pub fn wake(claimed: Claimed) {
     }
 }
 
-/// Wakes the thread, and lets it run in place of the running one, which goes to the back of its
-/// queue; a platform thread naps. Only wakes it if the running thread must not be preempted
-/// just now, or if `may`, which gets the processor, returns false.
+/// Wakes a thread, and lets it run in place of the running thread, which goes to the back of its
+/// queue. A caller that is a platform thread naps instead. Only wakes the thread if the running one
+/// must not be preempted just now, or if `may`, which is given the processor, returns `false`.
 #[cold]
 pub(crate) fn wake_in_place(claimed: Claimed, may: impl FnOnce(Option<Holder<'_>>) -> bool) {
     if !no_suspend::is_on_only_by(claimed.section()) {

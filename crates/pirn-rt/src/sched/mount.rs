@@ -38,8 +38,8 @@ pub enum After {
     Park,
     /// The thread goes to the back of the queue.
     Yield,
-    /// The same, but only to let other virtual threads run: if there are none, other OS threads do
-    /// not get the core.
+    /// The thread goes to the back of the queue, but only to let other virtual threads run: if
+    /// there are none, other OS threads do not get the core.
     MakeWay,
     /// The thread has been interrupted while it computed, and gives way to others.
     Preempt,
@@ -115,7 +115,8 @@ impl Carrier {
             safepoint::heat(self.runtime());
         }
         let new = self.ensure_stack(core);
-        // The thread that finds no taker for a signal has a barrier executed here, and looks again.
+        // A thread that has found no taker for a signal makes this carrier execute a barrier here,
+        // and looks again.
         compiler_fence(Ordering::SeqCst);
         if new && core.signals.has_work() {
             safepoint::request(core);
@@ -139,7 +140,7 @@ impl Carrier {
     fn ensure_stack(&self, core: &Core) -> bool {
         match core.slot() {
             None => self.give_stack(core),
-            // Its creator has laid it out: see `early`.
+            // Its creator has given it a stack, by `life::preallocate`.
             // SAFETY: it leaves at its end, before its own reference is released.
             Some(slot) if !table::has_thread(slot) => unsafe { table::enter(slot, core) },
             Some(_) => return false,
@@ -207,7 +208,7 @@ impl Carrier {
         if let Some(slot) = core.slot() {
             table::leave(slot);
         }
-        safepoint::end(core); // No signal of the process's is given to it from here on.
+        safepoint::end(core); // From here on it is given no signal of the process's.
         match self.occupied() {
             Some(processor) => processor.counters().ended.add(1),
             None => Runtime::of(core).outside.ended.add_shared(1),
@@ -230,8 +231,9 @@ impl Carrier {
 
 /// Leaves the running virtual thread. Returns when it has been mounted again.
 ///
-/// The carrier goes on with the next thread of its processor's queue, directly, or else returns
-/// to its own stack; always so after a preemption, because others than the next may be urgent.
+/// The carrier switches directly to the next thread of its processor's queue, or else to its own
+/// stack. After a preemption it always switches to its own stack, because a thread other than the
+/// next one may be urgent.
 #[inline(always)]
 pub fn suspend(core: Current, after: After) {
     leave(core, after, |processor| match after {
@@ -254,8 +256,8 @@ pub fn yield_to(core: Current, next: Ready) {
 /// About as long as an OS thread takes to wake up.
 pub const NAP_NS: u64 = 100_000;
 
-/// Lets threads run that the running one has woken: it goes to the back of its queue. A platform
-/// thread naps.
+/// Lets the threads run that the running thread has woken: the running thread goes to the back of
+/// its queue. A platform thread naps instead.
 #[cold]
 pub fn give_way() {
     match current() {

@@ -49,7 +49,8 @@ pub enum Ran {
     Interrupting,
 }
 
-/// Given the running thread, and its registers if it was interrupted in its own code.
+/// Runs what is pending for the running thread. It is given the thread, and the thread's registers
+/// if the thread was interrupted in its own code.
 type Hook = fn(Current, Option<&mut SavedRegisters>) -> Ran;
 
 /// The [`Hook`]; null: there is nothing to run.
@@ -96,8 +97,8 @@ pub fn run_pending() -> Ran {
     run_at(None)
 }
 
-/// Does the same where the running thread was interrupted in its own code: what it runs may then
-/// also unwind its stack.
+/// Does what [`run_pending`] does, in a thread that was interrupted in its own code: what it runs
+/// may then also unwind its stack.
 #[cold]
 pub(crate) fn run_in_own_code(place: &mut SavedRegisters) {
     run_at(Some(place));
@@ -118,8 +119,8 @@ fn run_at(mut place: Option<&mut SavedRegisters>) -> Ran {
             ran = ran.max(hook(thread, place.as_deref_mut()));
         }
         if thread.signals.any_awaited() {
-            // The thread was interrupted on its way into the wait for that, or just has left it:
-            // the wait must not begin.
+            // The thread was interrupted on its way into the wait for that signal, or has just left
+            // the wait: it must not begin to wait.
             note_own(thread);
             break;
         }
@@ -127,7 +128,8 @@ fn run_at(mut place: Option<&mut SavedRegisters>) -> Ran {
     ran
 }
 
-/// Runs it if that has been requested. Called at a safe point.
+/// Runs what is pending for the running thread if a safe point was requested. Called at a safe
+/// point.
 #[inline]
 pub fn run_if_requested() -> Ran {
     match current() {
@@ -139,7 +141,7 @@ pub fn run_if_requested() -> Ran {
 /// Requests a safe point of a thread. Not to be called under a lock, nor by a signal handler that
 /// may have interrupted one: this may wake the thread.
 ///
-/// What it is to run has been published before, by a sequentially consistent write.
+/// The caller has published what the thread is to run, by a sequentially consistent write.
 pub fn request(thread: &Core) {
     let section = NoSuspend::new();
     let effect = thread.wait.request_safe_point(SAFE_POINT);
@@ -165,7 +167,8 @@ pub fn request(thread: &Core) {
     }
 }
 
-/// Notes that the running thread has something to run. It [runs](run_pending) that soon by itself.
+/// Requests a safe point of the running thread, which soon [takes](run_pending) the request by
+/// itself: no waker and no interrupt is needed.
 #[inline]
 pub fn note_own(thread: Current) {
     // It is in no wait that could end.
@@ -174,17 +177,17 @@ pub fn note_own(thread: Current) {
 
 /// The time until which the monitor sends signals to carriers.
 static HOT_UNTIL: AtomicU64 = AtomicU64::new(0);
-/// How long a request keeps it at that.
+/// How long the monitor sends signals after a request.
 const HOT_NS: u64 = 500_000_000;
 
-/// Has the monitor interrupt the threads that run, for a while: one of them has a request.
+/// Makes the monitor interrupt the threads that run, for a while: one of them has a request.
 #[inline]
 pub(crate) fn heat(runtime: &Runtime) {
     still_hot();
     runtime.monitor.wake();
 }
 
-/// Does the same where the monitor is awake. For signal handlers.
+/// Does what [`heat`] does, but does not wake the monitor. For signal handlers.
 #[inline]
 pub(crate) fn still_hot() {
     // Relaxed, and a read-modify-write: ordered by the fence in `Sleeper::wake`.

@@ -3,9 +3,9 @@
 //! Nothing can take a processor from a carrier whose thread computes, waits in the kernel for a
 //! file, or spins until another thread has run. But the kernel can share the cores between
 //! carriers. So when every processor has been stuck in one thread for a while and other threads
-//! wait, the [monitor](super) adds a processor with a carrier of its own. A computing
-//! thread then shares its core with the rest as a platform thread would. When there are more
-//! processors than parallelism plus stuck ones, the monitor lets one go again.
+//! wait, the monitor (`carriers/monitor.rs`) adds a processor with a carrier of its own. A
+//! computing thread then shares its core with the rest as a platform thread would. When there are
+//! more processors than parallelism plus stuck ones, the monitor lets one go again.
 //!
 //! | state    | entered                          | left                                           |
 //! |----------|----------------------------------|------------------------------------------------|
@@ -67,7 +67,7 @@ impl Spare {
 
     /// Returns whether it has a carrier that runs threads.
     pub fn is_in_use(&self) -> bool {
-        // Relaxed: the monitor's own addition, or a hint.
+        // Relaxed: the monitor sees its own additions; other readers may see them late.
         matches!(self.state.load(Relaxed), ACTIVE | LEAVING)
     }
 
@@ -79,7 +79,8 @@ impl Spare {
     /// Returns whether its carrier should rest as soon as it can.
     #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
-        self.state.load(Relaxed) == LEAVING // Relaxed: a hint; carries no other data.
+        // Relaxed: carries no other data. A carrier that sees it late rests a little later.
+        self.state.load(Relaxed) == LEAVING
     }
 
     /// Puts it to work, unless it works already. For a NEW one, `start` must start a carrier, and
@@ -107,7 +108,7 @@ impl Spare {
         started
     }
 
-    /// Makes it rest as soon as its carrier looks for work again. The monitor's alone.
+    /// Makes it rest as soon as its carrier looks for work again. Only the monitor calls this.
     pub(crate) fn dismiss(&self) {
         // Relaxed: carries no other data. Failure: it may be resting already.
         let _ = (self.state).compare_exchange(ACTIVE, LEAVING, Relaxed, Relaxed);

@@ -18,8 +18,9 @@ pub struct Stuck {
     records: Box<[Record]>,
     /// For how long a spare carrier has been wanted, and none could be added.
     wanting: AtomicU64,
-    /// The times from which on the reporter is told of each.
+    /// The monitor wakes the reporter when an episode has lasted this long.
     report_episode: AtomicU64,
+    /// The monitor wakes the reporter when a spare carrier has been wanted for this long.
     report_wanting: AtomicU64,
     /// A limit has been passed since the reporter last napped.
     news: AtomicBool,
@@ -67,10 +68,10 @@ pub struct Episode {
     pub cpu: u64,
 }
 
-// Relaxed, unless the access says more: statistics only, or compared again. What the reporter is
-// woken for it sees by `news`.
+// Relaxed, unless the access says more: statistics only, or compared again. `news` publishes to the
+// reporter what the monitor wakes it for.
 impl Stuck {
-    /// Returns the findings of a runtime with this many processors, of which none is stuck.
+    /// Returns the findings of a runtime with this many processors: no processor is stuck.
     pub(crate) fn new(processors: usize) -> Stuck {
         Stuck {
             records: (0..processors).map(|_| Record::default()).collect(),
@@ -83,8 +84,8 @@ impl Stuck {
         }
     }
 
-    /// Sets from when on the reporter is woken: when a processor has been stuck, or a spare carrier
-    /// been missing, for so long. At first it never is.
+    /// Makes the monitor wake the reporter when a processor has been stuck, or a spare carrier has
+    /// been wanted, for this long. Before this call it never does.
     pub fn report_after(&self, episode_ns: u64, wanting_ns: u64) {
         self.report_episode.store(episode_ns, Relaxed);
         self.report_wanting.store(wanting_ns, Relaxed);
@@ -153,15 +154,16 @@ impl Stuck {
         self.news.swap(false, Acquire);
     }
 
-    /// Sleeps until the monitor ticks, which it does not while all is idle. For the reporter.
+    /// Sleeps until the next tick of the monitor, which has no ticks while all carriers are idle.
+    /// For the reporter.
     pub fn rest(&self) {
         self.resting.store(true, Relaxed);
         let has_ticked = || !self.resting.load(Relaxed);
         self.reporter.sleep_unless(Deadline::NEVER, has_ticked);
     }
 
-    /// Wakes the reporter if it rests. For the end of a tick: if this comes too early for a
-    /// reporter that is about to rest, the next tick wakes it.
+    /// Wakes the reporter if it rests. The monitor calls this at the end of each tick: if a call
+    /// comes too early for a reporter that is about to rest, the next tick wakes it.
     pub(crate) fn end_rest(&self) {
         if self.resting.load(Relaxed) {
             self.resting.swap(false, Relaxed);

@@ -18,7 +18,7 @@ const POWERS: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
 const EXACT: usize = 44;
 /// The classes after the powers of two: the other sizes, and the two sizes of the default class.
 const OTHERS: usize = EXACT + 2;
-/// Their pages; 0 while there is no such class.
+/// The pages of the stacks in each of these classes; 0 while the class does not exist.
 static PAGES: [AtomicU32; OTHERS] = [const { AtomicU32::new(0) }; OTHERS];
 
 /// A size of stacks.
@@ -41,7 +41,7 @@ impl SizeClass {
             return SizeClass::for_bytes(small * PAGE);
         }
         for (class, pages) in [(SizeClass::SMALL, small), (SizeClass::LARGE, large)] {
-            // Relaxed: a thread that has virtual ones has been told of the start.
+            // Relaxed: a thread that makes virtual threads has been told of the start.
             PAGES[class.index() - POWERS].store(pages as u32, Ordering::Relaxed);
         }
         SizeClass::SMALL

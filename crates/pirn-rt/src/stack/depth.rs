@@ -23,8 +23,8 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 const PERIOD_NS: u64 = 5_000_000_000;
 /// The number of stacks that the monitor looks at per tick.
 const PER_TICK: usize = 64;
-/// The number of pages below the depth of a small stack of which a deeper one has touched at least
-/// one. Code that probes its stack, as Rust's, touches each.
+/// A stack that is deeper than a small one has touched at least one of this many pages below the
+/// depth of the small one. Code that probes its stack, as Rust's does, touches each page.
 const WINDOW: usize = 16;
 
 /// The first large stack that a look found used deeper than a small one is: its slot's number in
@@ -32,7 +32,7 @@ const WINDOW: usize = 16;
 /// taken it, to give the warning.
 static FOUND: AtomicU64 = AtomicU64::new(0);
 const WARNED: u64 = u64::MAX;
-/// When all stacks were last looked at, or began to be.
+/// When the last look at all stacks was made, or was begun.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the address below which a small stack would have its guard.
@@ -54,7 +54,7 @@ fn used(slot: Slot) -> usize {
     slot.end() - lowest
 }
 
-/// Returns the lowest page that has been touched, of those close below `end`. Pages on a swap
+/// Returns the lowest of the pages close below `end` that have been touched. Pages on a swap
 /// device do not count.
 fn lowest_touched(slot: Slot, end: usize) -> Option<usize> {
     let start = slot.bottom().max(end.saturating_sub(WINDOW * PAGE));
@@ -71,7 +71,7 @@ fn lowest_touched(slot: Slot, end: usize) -> Option<usize> {
 
 /// Returns whether a large stack has ever been found used too deep.
 fn is_deep() -> bool {
-    FOUND.load(Ordering::Relaxed) != 0 // Relaxed: a hint that comes sooner or later.
+    FOUND.load(Ordering::Relaxed) != 0 // Relaxed: the caller may learn of it late.
 }
 
 /// Looks at large stacks, until one has been used too deep. Returns whether one ever has; then the

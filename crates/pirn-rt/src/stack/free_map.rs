@@ -9,8 +9,8 @@
 //! | x | | x | clean: its guard, and what [`KEEP`] leaves |
 //! | x | x | x | dirty: used since it was last given back |
 //!
-//! The lowest free slot is taken first, so that the slots in use are close together. Then page
-//! tables, of which each covers 2 MiB, have only free slots and can be given back as well. The
+//! The lowest free slot is taken first, so that the slots in use are close together. Then some page
+//! tables, which cover 2 MiB each, have only free slots, and can be given back as well. The
 //! kernel (since Linux 6.14) frees a page table when one call gives back all of its 2 MiB and no
 //! guard marker is left in them. So neighbours are given back together, as a [`Run`].
 
@@ -224,7 +224,7 @@ impl FreeMap {
         closed
     }
 
-    /// Returns whether these slots are all of some page table's 2 MiB.
+    /// Returns whether these slots cover the whole 2 MiB of some page table.
     fn spans_table(&self, slots: Range<usize>) -> bool {
         let [start, end] = [slots.start, slots.end].map(|i| self.region().address(i));
         start.next_multiple_of(TABLE_SPAN) + TABLE_SPAN <= end

@@ -77,14 +77,15 @@ impl Stacks {
     /// Returns whether small slots exist, but threads have become so few that large ones suffice.
     #[inline]
     pub(crate) fn has_large_to_spare(&self) -> bool {
-        let small = self.small.load(Ordering::Relaxed); // Relaxed, twice: a hint.
+        // Relaxed, twice: the caller may see the counts late, and take either class meanwhile.
+        let small = self.small.load(Ordering::Relaxed);
         let available = &self.pool(SizeClass::SMALL).available;
         small > 0 && available.load(Ordering::Relaxed) >= small
     }
 
     /// Looks how deep stacks have been used, if that matters. For the monitor, each tick.
     pub(crate) fn watch(&self) {
-        // Relaxed: a hint.
+        // Relaxed: the next tick looks again.
         if self.small.load(Ordering::Relaxed) > 0 {
             depth::look_on();
         }
@@ -102,7 +103,7 @@ impl Stacks {
         }
         if class == SizeClass::SMALL {
             let small = slots.small() as isize;
-            self.small.store(small, Ordering::Relaxed); // Relaxed: a hint.
+            self.small.store(small, Ordering::Relaxed); // Relaxed: readers may see it late.
             drop(slots);
             depth::warn();
         }
@@ -156,7 +157,7 @@ impl Stacks {
 
     /// Returns whether [`trim`](Self::trim) would have anything to do.
     pub(crate) fn wants_trim(&self) -> bool {
-        self.dirty.load(Ordering::Relaxed) // Relaxed: a hint.
+        self.dirty.load(Ordering::Relaxed) // Relaxed: `trim` acquires it.
     }
 
     /// Returns the memory of free slots to the system, a few slots at a time. Returns whether there
@@ -176,7 +177,7 @@ impl Stacks {
 }
 
 impl ClassPool {
-    /// Reserves `count` slots, if so many may be.
+    /// Reserves `count` slots, if that many may be reserved.
     #[inline]
     fn try_reserve(&self, count: usize) -> bool {
         let count = count as isize;

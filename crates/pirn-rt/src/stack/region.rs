@@ -63,7 +63,7 @@ static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Set once the kernel has reported that it does not support guard markers, or not any more.
 static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
 
-/// Where readers outside of the process find what.
+/// Where readers outside of the process find the fields.
 pub const LAYOUT: [(&str, usize); 5] = [
     ("regions.most", MAX_REGIONS),
     ("region.base", offset_of!(Region, base)),
@@ -258,9 +258,9 @@ pub fn next_open(from: u32) -> Option<Slot> {
     open_from(Slot(from)).next()
 }
 
-/// Notes that the slots so far are not in use and will not be, in the child of a fork that has no
-/// runtime yet. Their addresses stay theirs: the stack of the thread that has forked may be among
-/// them.
+/// Notes that the slots made so far are not in use and never will be, in the child of a fork that
+/// has no runtime yet. Their addresses stay reserved: the stack of the thread that has forked may
+/// be among them.
 pub(crate) fn after_fork() {
     for (_, region) in regions() {
         for word in &region.open {
@@ -341,7 +341,8 @@ fn install_guard(slot: Slot) -> Result<(), Shortage> {
         // SAFETY: the slot's own guard.
         match unsafe { call!(libc::SYS_madvise, start, len, MADV_GUARD_INSTALL) } {
             // There are no markers in locked memory.
-            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed), // Relaxed: a hint.
+            // Relaxed: a thread that sees it late tries a marker first, as this one has.
+            Err(Errno(libc::EINVAL)) => USE_MPROTECT.store(true, Ordering::Relaxed),
             result => return result.map(drop).map_err(Shortage::Guards),
         }
     }

@@ -8,18 +8,18 @@ use core::sync::atomic::AtomicUsize;
 /// How many slots are in which state.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct SlotStats {
-    /// All that have been planned.
+    /// All slots that have been planned.
     pub planned: usize,
-    /// Used a moment ago, and not in the cache of a processor.
+    /// Free slots that were in use a moment ago, and are not in the cache of a processor.
     pub(crate) warm: usize,
-    /// Other free ones that have a guard.
+    /// Other free slots that have a guard.
     pub open: usize,
-    /// Free ones without a guard: address space only.
+    /// Free slots without a guard: address space only.
     pub closed: usize,
 }
 
 impl SlotStats {
-    /// Adds up two of them.
+    /// Returns the sums.
     pub(super) fn plus(self, other: SlotStats) -> SlotStats {
         SlotStats {
             planned: self.planned + other.planned,
@@ -33,9 +33,9 @@ impl SlotStats {
 /// The memory of slots, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Resident {
-    /// Of slots for which the caller said `true`.
+    /// The memory of slots for which the caller said `true`.
     pub used: u64,
-    /// Of the others.
+    /// The memory of the other slots.
     pub free: u64,
 }
 

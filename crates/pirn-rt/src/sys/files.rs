@@ -128,8 +128,8 @@ pub fn poll_for(fd: c_int, events: i16, deadline: Deadline) -> Result<i16, Errno
     }
 }
 
-/// Does the same where `ppoll` fails: with an `RLIMIT_NOFILE` of 0 it polls no descriptor at all,
-/// and a seccomp profile may forbid it.
+/// Asks for the events by `pselect6`, where `ppoll` fails: with an `RLIMIT_NOFILE` of 0 it polls no
+/// descriptor at all, and a seccomp profile may forbid it.
 #[cold]
 fn select(fd: c_int, events: i16, time: libc::timespec) -> Result<i16, Errno> {
     const WORDS: usize = libc::FD_SETSIZE / 64;

@@ -1,14 +1,31 @@
 //! Messages to standard error, text that is made without allocating, and ending the process.
 
-use super::call;
+use super::{Errno, SysResult, call, close_file};
 use core::fmt;
 
 /// Writes a message to standard error without buffering, locking or allocating.
 pub fn complain(parts: &[&str]) {
-    for part in parts {
+    let write = |fd: usize, part: &str| {
         // SAFETY: the buffer is valid for its length.
-        let _ = unsafe { call!(libc::SYS_write, 2, part.as_ptr(), part.len()) };
+        unsafe { call!(libc::SYS_write, fd, part.as_ptr(), part.len()) }
+    };
+    for part in parts {
+        // It is closed, or this thread has a table of descriptors of its own.
+        if write(2, part) == Err(Errno(libc::EBADF))
+            && let Ok(fd) = open_standard_error()
+        {
+            let _ = write(fd, part);
+            close_file(fd as i32);
+        }
     }
+}
+
+/// Opens the standard error of the process's first thread.
+fn open_standard_error() -> SysResult {
+    const FLAGS: i32 = libc::O_WRONLY | libc::O_APPEND | libc::O_NOCTTY | libc::O_CLOEXEC;
+    let path = c"/proc/self/fd/2".as_ptr();
+    // SAFETY: a valid path.
+    unsafe { call!(libc::SYS_openat, libc::AT_FDCWD as isize, path, FLAGS) }
 }
 
 /// Reports a broken invariant and ends the process.

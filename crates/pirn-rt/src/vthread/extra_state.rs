@@ -1,11 +1,11 @@
 //! The GS base and the rights of protection keys, which belong to an OS thread and which a program
-//! may set for each of its threads: runtimes of WebAssembly and Wine the first, sandboxes and JIT
-//! compilers the other.
+//! may set for each of its threads: runtimes of WebAssembly and Wine set the GS base, sandboxes and
+//! JIT compilers the rights.
 //!
-//! Hardly any program does, so a switch carries them only from the first call on that can be seen
-//! to prepare it: `arch_prctl(ARCH_SET_GS)`, `pkey_alloc`. Then it also carries what the
-//! instructions set (`wrgsbase`, `wrpkru`). Until then a switch has one load and one branch, which
-//! the recorder of events has in any case.
+//! Hardly any program does. So a switch carries them only after the first system call that prepares
+//! for it: `arch_prctl(ARCH_SET_GS)`, `pkey_alloc`. Then it also carries what instructions set
+//! (`wrgsbase`, `wrpkru`). Until then a switch has one load and one branch, which the recorder of
+//! events needs in any case.
 //!
 //! ```text
 //!   A leaves, B goes on     A's TLS block  <- GS, rights <-  B's TLS block
@@ -34,7 +34,7 @@ thread_local! {
 static FIRST_GS: AtomicU64 = AtomicU64::new(0);
 static FIRST_RIGHTS: AtomicU32 = AtomicU32::new(0);
 
-/// Has switches carry them from now on.
+/// Makes switches carry them from now on.
 #[inline]
 pub fn carry() {
     if !recorder::carries_extra_state() {
@@ -52,8 +52,8 @@ fn first() -> Extra {
     }
 }
 
-/// Keeps the values of the thread that leaves, and loads the values of the one that goes on;
-/// `None`: the carrier's own code, with the thread pointer `native_tp`. The first still runs.
+/// Keeps the values of the thread that leaves, which still runs, and loads the values of the thread
+/// that goes on. `None`: the carrier's own code, with the thread pointer `native_tp`.
 pub(crate) fn switch(native_tp: usize, leaving: Option<&Core>, next: Option<&Core>) {
     let place = |thread: Option<&Core>| match thread {
         None => Some(native_tp),

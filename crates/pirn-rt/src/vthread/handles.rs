@@ -11,7 +11,7 @@ use core::sync::atomic::{Ordering, fence};
 /// The right, and the duty, to run a virtual thread until it parks. One exists for each thread that
 /// may run and does not run yet.
 ///
-/// It is made together with the thread, and by the winner of the thread's
+/// The right is made together with the thread, and later by the winner of the thread's
 /// [handshake](super::state::Handshake); queues, timers and schedulers pass it on; mounting
 /// consumes it. While it exists the thread is alive and off its stack, and only the owner of the
 /// right touches its record.
@@ -54,15 +54,15 @@ pub trait Dispatch: Send + Sync {
 
 /// The right, and the duty, to wake a virtual thread. One exists for each of the thread's parks.
 ///
-/// It is made by the winner of the claim: the caller that has decided the thread's
+/// The winner of the claim makes it: the caller that has decided the thread's
 /// [wait](super::wait_word), or has found it parked in its [permit](super::state::ParkPermit).
 /// Lists of wakes pass it on; waking consumes it. While it exists, the thread is parked or on its
 /// way there, and so alive.
 ///
 /// The caller is in a [section](crate::no_suspend) from before the claim until the thread has been
-/// woken. Otherwise the owner of the right could be made to run a signal's handler in between,
-/// which may park, or never come back: the claimed thread neither runs nor waits meanwhile, so that
-/// no signal, and no other waker, gets at it.
+/// woken. Otherwise the owner of the right might run a signal handler in between, which may park or
+/// never return. Meanwhile the claimed thread would neither run nor wait, and neither a signal nor
+/// another waker could reach it.
 #[must_use = "the thread has been claimed: no other thread will wake it"]
 pub struct Claimed(NonNull<Core>, NoSuspend);
 

@@ -1,9 +1,9 @@
 //! Starting the runtime's own platform threads: carriers, the monitor, the pool, the server, …
 //!
-//! They are not made by `std::thread`, which registers a destructor on each thread that it makes,
-//! and on the one that makes it. For that, glibc takes the dynamic linker's lock. A thread that
-//! loads a library has it while the library's constructors run: one of these that waited for a
-//! virtual thread would wait for ever, because no carrier could begin.
+//! `std::thread` does not make them: it registers a destructor on each thread that it makes, and on
+//! the thread that calls it, and for that glibc takes the dynamic linker's lock. A thread that
+//! loads a library holds this lock while the library's constructors run. A constructor that waited
+//! for a virtual thread would then wait for ever, because no carrier could begin.
 
 use crate::glibc::symbols::find;
 use crate::panic;
@@ -26,8 +26,8 @@ const NAME: usize = 16;
 /// The helpers that run.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the number of helpers that are among the threads that `list` counts, and what it counts.
-/// Helpers that start or end meanwhile are left out.
+/// Calls `list`, which counts threads. Returns the number of helpers among them, and their number.
+/// Leaves out helpers that start or end meanwhile.
 #[cfg(feature = "dump")]
 #[inline]
 pub fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
@@ -36,12 +36,12 @@ pub fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
     Some((RUNNING.load(SeqCst).min(before), all))
 }
 
-/// Forgets the parent's, in the child of a fork that has no runtime yet.
+/// Forgets the helpers of the parent, in the child of a fork that has no runtime yet.
 pub(crate) fn after_fork() {
     RUNNING.store(0, SeqCst);
 }
 
-/// What a thread is given.
+/// The argument of a new helper.
 struct Task<F> {
     name: [u8; NAME],
     f: F,

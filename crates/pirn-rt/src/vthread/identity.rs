@@ -96,7 +96,7 @@ pub unsafe fn c_name(thread: usize) -> [u8; C_NAME] {
     name
 }
 
-/// Sets it.
+/// Sets a thread's name.
 ///
 /// # Safety
 /// As for [`c_name_of`].

@@ -89,8 +89,8 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     unsafe { pass_on(signal, info, context) };
 }
 
-/// Returns whether a handler of the program is to see overflows of virtual threads. Natively
-/// one without an alternative stack would not.
+/// Returns whether a handler of the program must see overflows of virtual threads. A handler
+/// without an alternative stack would not see them natively.
 fn program_copes(signal: c_int) -> bool {
     // Relaxed: written before the handler that reads it was in place.
     IS_SECOND.load(Ordering::Relaxed) && {

@@ -104,11 +104,11 @@ pub struct Core {
     pub mount_flags: MountFlags,
     /// The link of the queue that owns it while it waits to run.
     pub(crate) next: Cell<*const Core>,
-    /// Stack, registers, TLS block. Its first words beside the link: who takes threads off such a
-    /// queue reads both, and nothing else.
+    /// Stack, registers, TLS block. Its first words lie beside the link: a carrier that takes
+    /// threads off a queue reads both, and nothing else.
     pub continuation: Continuation,
     /// The address of the carrier on which it is mounted, which only the scheduler follows. Valid
-    /// only while mounted, for itself and its carrier.
+    /// only while the thread is mounted, for the thread and its carrier.
     pub(crate) carrier: Cell<*const ()>,
     /// The number of the carrier on which it is mounted, plus 1; 0: it is not mounted. For
     /// observers; a sender of signals also learns from it which carrier to interrupt.
@@ -119,8 +119,8 @@ pub struct Core {
     home: Home,
     /// What it waits for.
     pub wait_info: WaitInfo,
-    // All above is read or written at each switch, what is below is not: with a hundred thousand
-    // threads, the cache lines between here and the end are left alone.
+    // Each switch reads or writes the fields above, and none of the fields below: with a hundred
+    // thousand threads, it leaves the cache lines between here and the end alone.
     /// What it has used of its slice. Valid while it waits, preempted.
     pub(crate) used: Cell<Used>,
     class: SizeClass,
@@ -146,7 +146,7 @@ pub struct Core {
 /// What a thread does, as its words say at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It has not been mounted yet.
+    /// The thread has not been mounted yet.
     New,
     Runnable,
     Running,
@@ -201,7 +201,7 @@ unsafe impl Sync for Core {}
 // the owner of the right to run it; the handshake passes them on.
 unsafe impl Send for Core {}
 
-/// Where readers outside of the process find what.
+/// Where readers outside of the process find the fields.
 pub const LAYOUT: [(&str, usize); 13] = {
     let continuation = offset_of!(Core, continuation);
     let [sp, tp] = Continuation::OFFSETS;
@@ -225,8 +225,8 @@ pub const LAYOUT: [(&str, usize); 13] = {
 };
 
 impl Core {
-    /// Has the machine fetch what a switch to a thread reads of its `Core`. The pointer is not
-    /// followed: the thread may be gone.
+    /// Makes the machine prefetch what a switch to a thread reads of its `Core`. Does not follow
+    /// the pointer: the thread may be gone.
     #[inline(always)]
     pub(crate) fn fetch(this: *const Core) {
         arch::prefetch(this.addr(), 2);

@@ -52,10 +52,10 @@ pub const SYNCHRONOUS: u64 = bit(libc::SIGSEGV)
 /// pool's threads do not block them.
 pub const RAISED: u64 = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
 
-/// What can never be blocked, or is libc's own (32: cancellation; 33: `setuid`).
+/// The signals that cannot be blocked, and libc's own (32: cancellation; 33: `setuid`).
 pub const NEVER_BLOCKED: u64 = bit(libc::SIGKILL) | bit(libc::SIGSTOP) | bit(32) | bit(33);
 
-/// What carriers and helpers of the runtime block.
+/// The signals that carriers and helpers of the runtime block.
 pub const OTHERS: u64 = !(SYNCHRONOUS | NEVER_BLOCKED);
 
 /// Signals that were pending for the process when `pirn-libc` last looked for a thread that takes
@@ -115,7 +115,7 @@ impl Signals {
     }
 }
 
-/// Set in [`KNOWN`] if the rest of it is true: the bit of a signal that cannot be blocked.
+/// Set in [`KNOWN`] if its other bits are valid: the bit of a signal that cannot be blocked.
 const IS_KNOWN: u64 = bit(libc::SIGKILL);
 
 thread_local! {
@@ -153,15 +153,16 @@ pub fn forget() {
     KNOWN.set(0);
 }
 
-/// Makes the running platform thread, a carrier or a helper, block what others can send. To the
-/// virtual threads that it makes itself it blocks nothing.
+/// Makes the running platform thread, a carrier or a helper, block the signals that others can
+/// send. The virtual threads that it makes block nothing.
 #[inline]
 pub fn block_others() {
     sys::block_only(OTHERS);
     KNOWN.set(IS_KNOWN);
 }
 
-/// Does the same for a platform thread that makes calls for virtual threads.
+/// Does what [`block_others`] does, except for the signals that are [`RAISED`]. For a platform
+/// thread that makes calls for virtual threads.
 #[inline]
 pub(crate) fn block_others_but_raised() {
     block_others();

@@ -19,10 +19,11 @@
 //! | `mounted_on`, in [`Core`](super::Core) | on which carrier is it? | | the number at the mount; 0 after the switch | |
 //!
 //! A waker first claims the wait (`WaitWord`) or the permit, which makes it the only one, and then
-//! wakes by the handshake, which says whether the waker or the carrier enqueues the thread. Only
-//! observers read `mounted_on`: what a thread does ([`State`](super::record::State)) follows from
+//! wakes by the handshake, which says whether the waker or the carrier enqueues the thread.
+//! Observers read `mounted_on`: what a thread does ([`State`](super::record::State)) follows from
 //! it, the handshake and the join cell, and a dump that holds a thread learns from it whether the
-//! thread is off its stack (see [`MountFlags`]).
+//! thread is off its stack (see [`MountFlags`]). A request for a safe point reads it as well, to
+//! learn which carrier to interrupt.
 
 use crate::primitives::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::primitives::{AtomicPtr, AtomicU32};
@@ -55,14 +56,12 @@ use core::ptr::{self, NonNull};
 ///   RUNNABLE   RUNNABLE   end_inspection    ... and the reader enqueues the thread
 /// ```
 ///
-/// There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure that,
-/// because only one waker claims their entry for the thread. A thread that yields uses none of
-/// this: it stays `RUNNING` and the code on the next stack enqueues it. Nor does a thread that is
-/// preempted. That may be on its way to being parked, so it may be `RUNNABLE`, and stays so: a
-/// waker that came then has left it to `woken_early` to notice. Therefore `resumed` is a step of
-/// the thread that has parked, and not of the code that mounts it.
-///
-/// Delays a wake-up until the thread is off its stack.
+/// There must be exactly one `wake` per park episode. `ParkPermit` and the wait queues ensure this:
+/// only one waker claims their entry for the thread. A thread that yields changes no state here: it
+/// stays `RUNNING`, and the code on the next stack enqueues it. Neither does a thread that is
+/// preempted. It may be on its way to being parked, and then it may be `RUNNABLE`, and stays so:
+/// its waker has left it to `woken_early` to notice the wake. Therefore the thread that has parked
+/// calls `resumed`, and not the code that mounts it.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     state: AtomicU32,
@@ -114,7 +113,7 @@ impl Handshake {
     }
 
     /// `any → RUNNABLE`, once per episode. Returns `true` if the thread was off its stack, and no
-    /// reader was at it: then the caller must enqueue it.
+    /// reader was reading the stack: then the caller must enqueue the thread.
     ///
     /// After `false` the caller must not touch the thread: it may be running, or gone.
     #[must_use = "`true` is the duty to enqueue the thread"]
@@ -200,11 +199,9 @@ impl Handshake {
 /// A permit that comes after the expiry but before `end_park` is consumed by `end_park`, as in
 /// `std`: the park has not returned yet, and either may have woken the thread.
 ///
-/// The park permit of one thread. There is at most one, and `park` consumes it.
-///
-/// The thread itself calls `try_consume`, `begin_park` and `end_park`; all others call `unpark` and
-/// `expire`. Everything before an `unpark` happens before the return of the park that consumes its
-/// permit.
+/// A thread has at most one permit. The thread itself calls `try_consume`, `begin_park` and
+/// `end_park`; all others call `unpark` and `expire`. Everything before an `unpark` happens before
+/// the return of the park that consumes its permit.
 #[derive(Debug)]
 pub struct ParkPermit {
     state: AtomicU32,
@@ -311,9 +308,9 @@ const UNIT: u32 = 7;
 
 /// What the next mount of a thread has to do besides mounting it.
 ///
-/// Nearly always nothing, and a mount looks at this word in any case, because a new thread needs a
-/// stack. So neither timing some threads ([`counters`](crate::sched::counters)) nor holding a
-/// runnable one, to read its stack, costs the others anything.
+/// The word is nearly always NOTHING, and a mount looks at it in any case, because a new thread
+/// needs a stack. So it costs the other threads nothing that some are timed
+/// ([`counters`](crate::sched::counters)), or that a reader holds a runnable one to read its stack.
 ///
 /// ```text
 ///   31                              1   0
@@ -335,10 +332,10 @@ const UNIT: u32 = 7;
 ///   L5  HELD -> NOTHING               release             HELD: waits until that is over
 /// ```
 ///
-/// Either M2 comes after L2's barrier in its thread: then it finds ASKED, and L3 fails, or HELD. Or
-/// it comes before: then so does M1, and L4 finds that the thread runs, or has run and is off its
-/// stack again. `sys::membarrier` is the barrier. The models do not know that one, and have fences
-/// for L2 and between M1 and M2.
+/// Either M2 comes after L2's barrier in the carrier: then M2 finds HELD, or it finds ASKED, and L3
+/// fails. Or M2 comes before the barrier: then M1 does too, and L4 finds that the thread runs, or
+/// has run and is off its stack again. `sys::membarrier` is the barrier. The models have fences in
+/// its place: for L2, and between M1 and M2.
 #[derive(Debug)]
 pub struct MountFlags(AtomicU32);
 
@@ -359,21 +356,22 @@ impl MountFlags {
     }
 
     /// Returns whether there is nothing to do. Called by the carrier that mounts the thread, after
-    /// it has said so.
+    /// step M1.
     #[inline(always)]
     pub(crate) fn is_nothing(&self) -> bool {
         // Acquire: pairs with the Release in `release`: the stack has been read.
         self.0.load(Acquire) == MountFlags::NOTHING
     }
 
-    /// Takes the duty. Waits while the thread is held. Called by the carrier that mounts it.
+    /// Takes what there is to do. Waits while a reader holds the thread. Called by the carrier that
+    /// mounts the thread.
     pub(crate) fn take(&self, mut wait: impl FnMut(u32)) -> MountWork {
         let mut round = 0;
         loop {
             let duty = self.0.load(Relaxed); // Relaxed: the exchange checks it.
             if duty == MountFlags::STACK {
-                // No reader asks for a thread without a stack, so no exchange is needed, for which
-                // each spawn would pay. Release: as below.
+                // No reader asks for a thread without a stack. So no exchange is needed, which
+                // would make each spawn slower. Release: as below.
                 self.0.store(MountFlags::NOTHING, Release);
                 return MountWork(duty);
             }
@@ -396,8 +394,8 @@ impl MountFlags {
         }
     }
 
-    /// Has the next mount find out for how long the thread was runnable, if it became so at the
-    /// time `now`. Called by the thread that makes it runnable.
+    /// Makes the next mount measure for how long the thread has been runnable, counted from `now`.
+    /// Called by the thread that makes it runnable.
     pub(crate) fn time(&self, now: u64) {
         let time = match ((now >> UNIT) as u32) << 1 {
             0 => u32::MAX - 1, // a unit earlier: 0 has a meaning of its own
@@ -405,13 +403,13 @@ impl MountFlags {
         };
         let before = self.0.load(Relaxed); // Relaxed: the exchange checks it.
         if matches!(before, MountFlags::NOTHING | MountFlags::STACK) {
-            // Relaxed: no other data. Lost if another asks for the thread just now.
+            // Relaxed: no other data. The time is lost if a reader asks for the thread just now.
             let _ = self.0.compare_exchange(before, time, Relaxed, Relaxed);
         }
     }
 
-    /// `NOTHING → ASKED`. A barrier in every thread must follow. Returns `false` if another has
-    /// asked, or the thread has no stack.
+    /// `NOTHING → ASKED`. A barrier in every thread must follow. Returns `false` if another reader
+    /// has asked, or the thread has no stack.
     #[must_use = "`true` is the duty to hold or to withdraw"]
     #[inline]
     pub fn ask(&self) -> bool {
@@ -424,8 +422,8 @@ impl MountFlags {
                 .is_ok()
     }
 
-    /// `ASKED → HELD`. No carrier mounts the thread from now on. Whether a carrier did so before,
-    /// `mounted_on` says. Returns `false` if it is being mounted.
+    /// `ASKED → HELD`. No carrier mounts the thread from now on. `mounted_on` says whether a
+    /// carrier has mounted it before. Returns `false` if a carrier is mounting it.
     #[must_use = "`true` is the duty to release"]
     #[inline]
     pub fn hold(&self) -> bool {
@@ -442,7 +440,7 @@ impl MountFlags {
         self.0.store(MountFlags::NOTHING, Release); // Release: pairs with the Acquire of a mount.
     }
 
-    /// `ASKED → NOTHING`, if that is still so.
+    /// `ASKED → NOTHING`, if the word is still ASKED.
     #[inline]
     pub fn withdraw(&self) {
         // Relaxed: nothing has been read.
@@ -453,9 +451,9 @@ impl MountFlags {
 }
 
 impl MountWork {
-    /// Returns for how many nanoseconds the thread has been runnable at the time `now()`, if that
-    /// is to be found out: 0 if that is before it became so, by another processor's clock, or more
-    /// than two minutes after.
+    /// Returns for how many nanoseconds the thread has been runnable at the time `now()`, if this
+    /// mount must measure it. Returns 0 if `now()` is before the thread became runnable, by the
+    /// clock of another processor, or more than two minutes later.
     #[inline]
     pub(crate) fn runnable_for(self, now: impl FnOnce() -> u64) -> Option<u64> {
         (self.0 > MountFlags::STACK).then(|| {
@@ -486,10 +484,9 @@ impl MountWork {
 ///
 /// A joiner takes its waiter back when it gives up, or to change the waiter and register it again:
 /// a future does that in each poll, because its task may have another waker by then. If the
-/// finisher was faster, the joiner cannot tell when it is done with the waiter. So a waiter that
-/// may be taken back must not lie on the joiner's stack, but belong to the side that has it.
-///
-/// The place where one finisher and at most one joiner meet.
+/// finisher was faster, the joiner cannot tell when the finisher has finished with the waiter. So a
+/// waiter that may be taken back must not lie on the joiner's stack, but belong to the side that
+/// has it. A cell has one finisher and at most one joiner.
 ///
 /// What the finisher did before `finish`, such as writing the result, happens before what the
 /// joiner does after `is_done` returned `true`, after `register` or `unregister` returned `false`,
@@ -586,11 +583,11 @@ pub(crate) struct TableEntry<T> {
     record: AtomicPtr<T>,
 }
 
-/// Another looks at the record just now.
+/// The error of [`TableEntry::look`]: another reader looks at the record just now.
 #[derive(Debug)]
 pub(crate) struct Busy;
 
-/// Without a record. (The tables of the runtime begin as zeros.)
+/// An entry without a record. (The tables of the runtime begin as zeros.)
 impl<T> Default for TableEntry<T> {
     fn default() -> TableEntry<T> {
         TableEntry {
@@ -621,10 +618,10 @@ impl<T> TableEntry<T> {
         self.record.store(record, Release);
     }
 
-    /// Returns where the record is, or was, or null. No caller may follow it.
+    /// Returns the address of the record, which may be gone, or null.
     #[inline]
     pub(crate) fn hint(&self) -> *const T {
-        let record = self.record.load(Relaxed); // Relaxed: a hint.
+        let record = self.record.load(Relaxed); // Relaxed: the caller only prefetches by it.
         record.map_addr(|record| record & !Self::CLAIMED)
     }
 
@@ -682,7 +679,7 @@ impl<T> TableEntry<T> {
     }
 }
 
-/// Gives up the claim of an entry, also if what looks at it panics.
+/// Gives up the claim of an entry, also if its reader panics.
 struct Looking<'a, T> {
     entry: &'a TableEntry<T>,
     record: *mut T,

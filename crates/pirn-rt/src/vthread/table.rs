@@ -1,4 +1,4 @@
-//! The thread table.
+//! The thread table: finds the record of the thread in a slot.
 
 use super::Ready;
 use super::record::Core;
@@ -45,7 +45,7 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
     let bytes = size_of::<Table>();
     let new = sys::map(bytes, 0).ok()? as *mut Table; // zeros: empty entries
     let (null, release, acquire) = (ptr::null_mut(), Release, Acquire);
-    // Release: the zeros; Acquire: another's table.
+    // Release: publishes the zeros. Acquire: the table of another thread that was faster.
     let table = match place.compare_exchange(null, new, release, acquire) {
         Ok(_) => new,
         Err(other) => {
@@ -85,9 +85,9 @@ pub fn look<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
     table(slot)?[slot.index()].look(f).ok().flatten()
 }
 
-/// Calls `f` with the thread in a slot, if there is one. Waits while another looks at it. `f` is as
-/// short as in [`look`]; it may wake the thread. No handler of a signal may run meanwhile on this
-/// platform thread that does the same.
+/// Calls `f` with the thread in a slot, if there is one. Waits while another reader looks at it.
+/// `f` is as short as in [`look`]; it may wake the thread. Meanwhile no signal handler that visits
+/// a thread may run on this platform thread.
 pub fn visit<R>(slot: Slot, f: impl FnOnce(&Core) -> R) -> Option<R> {
     let entry = &table(slot)?[slot.index()];
     let mut f = Some(f);
@@ -128,7 +128,7 @@ pub(crate) fn inspect<R>(
     None
 }
 
-/// Has the processor fetch the record of the thread in a slot.
+/// Makes the processor prefetch the record of the thread in a slot.
 #[cfg(feature = "dump")]
 #[inline]
 pub fn fetch_record(slot: Slot) {
@@ -136,15 +136,16 @@ pub fn fetch_record(slot: Slot) {
     arch::prefetch(record, 3);
 }
 
-/// Has the processor fetch the stack of the thread in a slot, if that has left it.
+/// Makes the processor prefetch the stack of the thread in a slot, upwards from where the stack
+/// pointer was when the thread last left its stack.
 #[cfg(feature = "dump")]
 pub fn fetch_stack(slot: Slot) {
-    /// Of most threads that wait, in lines: the frames are in some hundred bytes.
+    /// The number of cache lines: the frames of most waiting threads take some hundred bytes.
     const LINES: usize = 8;
     let record = table(slot).map_or(0, |table| table[slot.index()].hint().addr());
     if record != 0 {
         // SAFETY: the handler of faults is in place, as there has been a thread. The record may be
-        // gone, and what is read any number: only the processor's cache gets to know.
+        // gone, and the word that is read may be any number: it only chooses what is prefetched.
         let sp = unsafe { arch::fetch_u64(record + Core::SAVED_SP) };
         arch::prefetch(sp.value as usize, LINES);
     }
@@ -161,7 +162,7 @@ impl<F: FnMut(Ready)> Drop for Woken<F> {
     }
 }
 
-/// Keeps a thread parked while it is looked at, if it was.
+/// Keeps a thread that is parked in this state while a reader looks at it.
 struct Inspected<'a> {
     core: &'a Core,
     parked: bool,

@@ -197,6 +197,8 @@ pub struct WaitInfo {
     /// or one of the values below. Under the lock of the queue that the thread is in, or joins; or
     /// by its waker, which has claimed it.
     due: Cell<u64>,
+    /// What the thread waited for before it queued up last. The thread's own.
+    before: Cell<u64>,
 }
 
 impl WaitInfo {
@@ -204,11 +206,12 @@ impl WaitInfo {
     pub(crate) const OFFSETS: [usize; 2] =
         [offset_of!(WaitInfo, what), offset_of!(WaitInfo, until)];
 
-    /// Of a thread that has not been overtaken: it did not wait for the same object just before.
+    /// The thread has not been overtaken: its last wait was for another object.
     const NOT_OVERTAKEN: u64 = u64::MAX;
-    /// Of a thread to which an object has been handed over, and which has not waited since.
+    /// The waker has given the thread its turn, and the thread has not waited since.
     const HANDED_OVER: u64 = u64::MAX - 1;
-    /// For so long a thread is overtaken: one unit at least, as the first is not whole.
+    /// A thread gets its turn when it has been overtaken for this many units of coarse time: two,
+    /// since the first one has partly passed, so that it is at least one whole unit.
     const PATIENCE: u64 = 2;
 
     /// Returns the words of a thread that has not waited.
@@ -218,24 +221,27 @@ impl WaitInfo {
             what: AtomicU64::new(WaitReason::new(Kind::Nothing, 0).0),
             until: AtomicU64::new(0),
             due: Cell::new(WaitInfo::NOT_OVERTAKEN),
+            before: Cell::new(0),
         }
     }
 
     /// Notes that the thread is about to queue up for an object; [`begin`](Self::begin) follows.
     /// Called by the thread.
     ///
-    /// It has been overtaken if its last wait, of whatever kind, was for the same object. If the
-    /// last object was handed over to it and it waits for another one now, that one may be the
-    /// mutex of a condition variable, whose signaller still has it: so its time stays come.
+    /// The thread has been overtaken if its last wait was for the same object, or the wait before
+    /// that, as where a condition variable and its mutex take turns. If it got its turn in the last
+    /// wait and now waits for another object, that object may be the mutex of a condition variable,
+    /// which the signaller still holds: so the thread is due at once.
     #[inline(always)]
     pub(crate) fn queue_up(&self, reason: WaitReason) {
         let due = self.due.get();
         // Relaxed: the thread's own.
-        if self.what.load(Ordering::Relaxed) & !WaitReason::TIMED != reason.0 {
-            self.due.set(match due {
-                WaitInfo::HANDED_OVER => 0,
-                _ => WaitInfo::NOT_OVERTAKEN,
-            });
+        let last = self.what.load(Ordering::Relaxed) & !WaitReason::TIMED;
+        let again = last == reason.0 || self.before.replace(last) == reason.0;
+        if last != reason.0 && due == WaitInfo::HANDED_OVER {
+            self.due.set(0);
+        } else if !again {
+            self.due.set(WaitInfo::NOT_OVERTAKEN);
         } else if due >= WaitInfo::HANDED_OVER {
             self.due.set(time::coarse() + WaitInfo::PATIENCE);
         }
@@ -265,8 +271,8 @@ impl WaitInfo {
     /// Notes what the thread is about to wait for, without a deadline. Called by the thread.
     #[inline(always)]
     pub fn begin(&self, reason: WaitReason) {
-        // Relaxed: a reader has claimed the thread after that has parked; to others it is a
-        // hint.
+        // Relaxed: a reader that claims the thread does so after the thread has parked. Other
+        // readers may see the word of an earlier wait.
         self.what.store(reason.0, Ordering::Relaxed);
     }
 

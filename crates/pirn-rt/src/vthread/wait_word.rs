@@ -31,9 +31,9 @@
 //! `Handshake` relies on this guarantee. The flag and the wait share a word, which makes
 //! interruption free of races: an interrupt finds the wait, or the wait finds the flag.
 //!
-//! The flag is two bits. A deadline for a call (`scope/extent.rs`) interrupts the thread as another
-//! thread does, but when the call has returned only that is taken back: an interrupt by another
-//! thread is not lost.
+//! The flag is two bits. A deadline for a call (`crates/pirn/src/scope/deadline.rs`) interrupts the
+//! thread by EXPIRED, another thread by INTERRUPTED. When the call has returned, only EXPIRED is
+//! cleared, so an interrupt by another thread is not lost.
 //!
 //! A wait that can return an error ([`Interruptible::Always`]: input and output) does so for as
 //! long as the flag is set. A wait that cannot return one ends early instead, once per interrupt,
@@ -43,9 +43,10 @@
 //! Waits that no interrupt ends (`pthread` locks) are UNINTERRUPTIBLE, or have a word of their own,
 //! which nothing reaches.
 //!
-//! A thread is asked (`safepoint.rs`) to run something, such as a signal's handler, on its own
-//! stack. That ends each wait but those with a word of their own, and interrupts nothing: the wait
-//! begins again afterwards, or fails as the system call would have after a handler.
+//! A safe point request (`sched/safepoint.rs`) asks a thread to run something, such as a signal's
+//! handler, on its own stack. The request ends every wait except one with a word of its own. It
+//! does not count as an interrupt: afterwards the wait begins again, or fails as the system call
+//! would have failed after a handler.
 
 use crate::primitives::{
     AtomicU32,
@@ -82,11 +83,11 @@ const FLAG: u32 = INTERRUPTED | EXPIRED;
 pub enum Interruptible {
     /// A futex: it ends early, or does not begin, once per interrupt.
     OnceInFutex,
-    /// A sleep, or an event loop's wait: it behaves in the same way.
+    /// A sleep, or an event loop's wait: it ends early, or does not begin, once per interrupt.
     OnceInSleep,
-    /// It does not begin as long as the thread is interrupted.
+    /// A wait that ends early, and does not begin as long as the thread is interrupted.
     Always,
-    /// None does, only a safe point request, which ends every wait in this word.
+    /// No interrupt ends the wait. A safe point request does: it ends every wait in this word.
     Never,
 }
 
@@ -116,7 +117,7 @@ impl Interruptible {
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "the waiter has to be woken"]
 pub struct Decided {
-    /// Whether the thread is a platform thread that sleeps in the kernel, or is about to.
+    /// Whether the thread is a platform thread that sleeps in the kernel, or is about to sleep.
     pub(crate) asleep: bool,
 }
 
@@ -140,8 +141,7 @@ pub(crate) struct RequestEffect {
     pub(crate) first: bool,
 }
 
-/// The word of a thread's interruptible waits, or of a single wait that no
-/// interrupt ends.
+/// The word of a thread's interruptible waits, or of a single wait that no interrupt ends.
 #[derive(Debug)]
 pub struct WaitWord(AtomicU32);
 
@@ -260,7 +260,7 @@ impl WaitWord {
         self.raise(INTERRUPTED, outcome)
     }
 
-    /// Does the same because a deadline has passed.
+    /// Does what [`interrupt`](Self::interrupt) does, because a deadline has passed.
     #[inline]
     pub fn expire(&self, outcome: u32) -> InterruptEffect {
         self.raise(EXPIRED, outcome)
@@ -316,14 +316,14 @@ impl WaitWord {
         }
     }
 
-    /// Returns whether a safe point is requested, and not taken.
+    /// Returns whether a safe point has been requested and the thread has not taken the request.
     #[inline]
     pub(crate) fn safe_point_requested(&self) -> bool {
         self.0.load(Relaxed) & SAFE_POINT != 0 // Relaxed: `take_request` acquires.
     }
 
-    /// Notes that the thread, which calls this, is about to run what is pending. Returns
-    /// whether it was.
+    /// Takes the safe point request: the caller, which is the thread itself, is about to run what
+    /// is pending. Returns whether there was a request.
     #[inline]
     pub(crate) fn take_request(&self) -> bool {
         // Acquire: pairs with the Release in `request_safe_point`. Release: what is done before is
@@ -355,8 +355,9 @@ impl WaitWord {
                 0
             };
             let next = seen & !(EXPIRED | delivered);
-            // Relaxed: who expired it has no news; an interrupt's stay for a later Acquire, which
-            // reads from this exchange or from one behind it (a release sequence).
+            // Relaxed: the caller of `expire` publishes nothing here. What an interrupter has
+            // published stays for a later Acquire, which reads from this exchange or from a later
+            // one (a release sequence).
             match self.0.compare_exchange(seen, next, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(now) => seen = now,

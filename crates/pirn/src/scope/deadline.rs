@@ -20,8 +20,8 @@
 //! by another thread. The caller does not wait for b and c: a wait that a has decided does not
 //! return before b, and a listener that is still called then was registered outside of the call.
 //!
-//! Rejected: a scope for each such call. It would have a place in the tree of scopes, and would
-//! interrupt its members only, which the caller is not.
+//! Rejected: a scope for each such call. The scope would have a place in the tree of scopes, and
+//! would interrupt only its members, and the caller is no member.
 //!
 //! [`WaitWord::expire`]: pirn_rt::vthread::wait_word::WaitWord::expire
 
@@ -51,7 +51,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Called {
     deadline: Deadline,
-    /// The same as it was given, if it was: a program that passes it on may compare it.
+    /// The deadline as the program gave it, if it did: a program that passes it on may compare it.
     given: Option<Instant>,
 }
 
@@ -128,8 +128,8 @@ fn watch_call(extent: &Arc<Extent>, deadline: Deadline, place: Place) -> Option<
 /// Returns the earliest deadline of the scopes and the calls of [`with_deadline`] that the running
 /// thread is in.
 ///
-/// A client can pass it on to its server. The deadline of a call is returned as it was given, that
-/// of a scope to within a microsecond.
+/// A client can pass it on to its server. The deadline of a call is returned as it was given, the
+/// deadline of a scope to within a microsecond.
 ///
 /// # Examples
 /// ```
@@ -157,7 +157,7 @@ pub(super) fn in_force() -> Deadline {
 }
 
 impl Called {
-    /// Returns a deadline, or that in force if it is earlier.
+    /// Returns a deadline, or the one in force if it is earlier.
     fn min(given: Instant) -> Called {
         let (deadline, inherited) = (Deadline::at(given), in_force());
         Called {

@@ -293,7 +293,7 @@ impl ScopeState {
         blocking::wait_past_safe_points(|| self.wait_once(what, deadline, interruptible))
     }
 
-    /// Does the same until a safe point of the owner is requested.
+    /// Does what [`wait`](Self::wait) does, until a safe point of the owner is requested.
     fn wait_once(&self, what: Until, deadline: Deadline, interruptible: Interruptible) -> Outcome {
         if self.is_left_behind() {
             return Outcome::Closed;

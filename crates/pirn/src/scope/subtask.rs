@@ -26,11 +26,12 @@ use std::io;
 #[non_exhaustive]
 #[repr(u8)]
 pub enum State {
-    /// It has not completed, or not before its scope was cancelled, or it was never started.
+    /// The subtask has not completed, or not before its scope was cancelled, or it was never
+    /// started.
     Unavailable,
-    /// It has returned `Ok`.
+    /// The subtask has returned `Ok`.
     Success,
-    /// It has returned `Err`, or panicked.
+    /// The subtask has returned `Err`, or panicked.
     Failed,
 }
 
@@ -38,11 +39,11 @@ pub enum State {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SubtaskError<E> {
-    /// It returned this error.
+    /// The subtask returned this error.
     Failed(E),
-    /// It panicked.
+    /// The subtask panicked.
     Panicked(Panic),
-    /// It did not complete before its scope was cancelled, or it was never started.
+    /// The subtask did not complete before its scope was cancelled, or it was never started.
     Unavailable,
     /// The joiner has taken its result.
     Taken,

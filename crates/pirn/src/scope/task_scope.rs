@@ -194,9 +194,9 @@ struct Owner {
 
 /// An open scope: its owner forks subtasks in it and joins them.
 ///
-/// It is made by [`scope::open`](crate::scope::open), [`scope::open_with`](super::open_with) and
-/// [`scope::Builder`](super::Builder). `'scope` is the lifetime in which subtasks may run, `'env`
-/// the lifetime of the values that they may borrow.
+/// [`scope::open`](crate::scope::open), [`scope::open_with`](super::open_with) and
+/// [`scope::Builder`](super::Builder) make it. `'scope` is the lifetime in which subtasks may run,
+/// `'env` the lifetime of the values that they may borrow.
 ///
 /// Only the owner can fork and join. A subtask cannot:
 /// ```compile_fail,E0277

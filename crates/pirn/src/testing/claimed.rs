@@ -5,7 +5,7 @@ use pirn_rt::no_suspend;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Has a virtual thread wait, and calls `claim_and_wake` with its wait.
+/// Makes a virtual thread wait, and calls `claim_and_wake` with its wait.
 fn with_waiter(claim_and_wake: impl FnOnce(&Wait) + Send) {
     let published = AtomicPtr::<Wait>::new(std::ptr::null_mut());
     crate::thread::scope(|scope| {

@@ -124,7 +124,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
 /// The target of one call's wakers. They share it, so that it still exists for a late one.
 struct Alarm {
     notice: Notice,
-    /// Whether there has been a wake since the last wait; only a hint to yield.
+    /// Whether there has been a wake since the last wait: then the thread yields first.
     woken: AtomicBool,
 }
 
@@ -135,7 +135,7 @@ impl Alarm {
         deadline: Deadline,
         interruptible: Interruptible,
     ) -> Outcome {
-        // Relaxed: a hint, which is exact for this thread's own wakes, the ones that it is for.
+        // Relaxed: exact for this thread's own wakes, which it is for; others may be seen late.
         if self.woken.load(Ordering::Relaxed)
             && let Some(core) = vthread::current()
         {
@@ -144,7 +144,7 @@ impl Alarm {
             suspend(core, After::MakeWay);
         }
         let outcome = self.notice.wait(reason, deadline, interruptible);
-        // Relaxed: a hint, which is exact for this thread's own wakes, the ones that it is for.
+        // Relaxed: exact for this thread's own wakes, as above.
         self.woken.store(false, Ordering::Relaxed);
         outcome
     }

@@ -49,15 +49,15 @@ impl fmt::Debug for ThreadId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ThreadState {
-    /// It has not been mounted yet.
+    /// The thread has not been mounted yet.
     New,
-    /// It waits for a carrier.
+    /// The thread waits for a carrier.
     Runnable,
-    /// It is mounted on a carrier.
+    /// The thread is mounted on a carrier.
     Running,
-    /// It is parked: it sleeps, or waits for a lock, a descriptor, another thread, ….
+    /// The thread is parked: it sleeps, or waits for a lock, a descriptor, another thread, ….
     Waiting,
-    /// It has ended.
+    /// The thread has ended.
     Terminated,
 }
 
@@ -262,7 +262,8 @@ impl Thread {
         self.begin_by(WaitWord::interrupt)
     }
 
-    /// Does the same because a deadline for a call of this thread has passed.
+    /// Does what [`begin_interrupt`](Self::begin_interrupt) does, because a deadline for a call of
+    /// this thread has passed.
     pub(crate) fn begin_expiry(&self) -> (Option<Wakeup>, bool) {
         self.begin_by(WaitWord::expire)
     }

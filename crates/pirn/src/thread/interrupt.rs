@@ -351,7 +351,7 @@ pub fn on_interrupt(callback: impl FnOnce() + Send + 'static) -> OnInterrupt {
 pub struct OnInterrupt {
     listener: Arc<Listener>,
     thread: ThreadId,
-    /// Has the listener.
+    /// The tables that the listener is in.
     tables: &'static Tables,
     /// The guard belongs to the thread whose interrupts call it: not `Send`.
     of_this_thread: PhantomData<*const ()>,

@@ -36,7 +36,7 @@ pub fn park() {
     }
 }
 
-/// Does the same. Dumps show `reason`: what the permit stands for.
+/// Does what [`park`] does. Dumps show `reason`: what the permit stands for.
 pub(super) fn park_for(reason: WaitReason) {
     match vthread::current() {
         Some(core) => park_virtual(core, reason, Deadline::NEVER),
@@ -263,8 +263,8 @@ impl Parker {
         }
     }
 
-    /// Does the same, but not longer than until `deadline`. Returns false if that has passed
-    /// without a permit.
+    /// Does what [`park_interruptible`](Self::park_interruptible) does, until `deadline` at the
+    /// latest. Returns `false` if the deadline has passed without a permit.
     ///
     /// # Errors
     /// [`Interrupted`], if there is no permit and the thread is or has been interrupted. The flag

@@ -144,7 +144,7 @@ impl Semaphore {
         blocking::wait_past_safe_points(|| self.wait_once(deadline, interruptible))
     }
 
-    /// Does the same until a safe point is requested.
+    /// Does what [`wait`](Self::wait) does, until a safe point is requested.
     fn wait_once(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {
         let mut inner = self.0.lock();
         if let Some(left) = inner.free.checked_sub(1) {

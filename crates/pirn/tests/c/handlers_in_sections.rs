@@ -1,11 +1,16 @@
 //! Handlers of signals to a platform thread that stop all others, as a garbage collector's do: they
 //! wait until each has answered. So they must not run where the platform thread holds what another
 //! one needs to answer.
+//!
+//! A stop takes long, so a signal comes after some instructions only, at most [`LONGEST`]. Each run
+//! begins at another one of these: `PIRN_STEP_OFFSET` says at which, a number or `all`.
 
 use std::arch::asm;
+use std::env;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, Condvar, Mutex, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::common::sys::on_signal;
 use crate::common::{child, watched};
@@ -39,6 +44,11 @@ extern "C" fn stop(_signal: c_int) {
     }
 }
 
+/// The variable with the number of instructions before the first signal.
+const OFFSET: &str = "PIRN_STEP_OFFSET";
+/// The largest number of instructions from a signal to the next.
+const LONGEST: usize = 50;
+
 /// The number of instructions that [`stepped`] has executed, and after how many a signal comes.
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static STRIDE: AtomicUsize = AtomicUsize::new(0);
@@ -58,10 +68,11 @@ extern "C" fn trapped(_signal: c_int) {
     }
 }
 
-/// Has a signal come after each instruction of `f`, or after so many of them.
+/// Has a signal come after every `stride` instructions of `f`.
 fn stepped(stride: usize, f: impl FnOnce()) {
     let before = STOPS.load(SeqCst);
-    STEPS.store(0, SeqCst);
+    let offset: usize = env::var(OFFSET).unwrap().parse().unwrap();
+    STEPS.store(stride - offset % stride, SeqCst);
     STRIDE.store(stride, SeqCst);
     // SAFETY: the flag only causes signals.
     unsafe { asm!("pushfq", "or dword ptr [rsp], 0x100", "popfq") };
@@ -128,7 +139,7 @@ fn step_everywhere() {
         THREADS.set(ids.lock().unwrap().clone()).unwrap();
         stepped(3, || shared.notify());
         let mut new = None;
-        stepped(50, || new = Some(scope.spawn(|| ())));
+        stepped(LONGEST, || new = Some(scope.spawn(|| ())));
         new.unwrap().join().unwrap();
         let sleeper = thread::spawn(thread::park);
         stepped(2, || sleeper.thread().unpark());
@@ -139,7 +150,21 @@ fn step_everywhere() {
     });
 }
 
-#[watched]
+/// Returns where the runs begin: anywhere, unless it is said from outside.
+fn offsets() -> Vec<usize> {
+    match env::var(OFFSET).as_deref() {
+        Ok("all") => (0..LONGEST).collect(),
+        Ok(offset) => vec![offset.parse().unwrap()],
+        Err(_) => vec![UNIX_EPOCH.elapsed().unwrap().as_nanos() as usize % LONGEST],
+    }
+}
+
+#[watched(limit = Duration::from_secs(120) * offsets().len() as u32)]
 fn a_handler_that_stops_the_world_may_come_at_each_instruction_of_a_platform_thread() {
-    child::with_carriers(&["1", "2", "8"], step_everywhere);
+    for offset in offsets() {
+        println!("{OFFSET}={offset}");
+        let offset = &*offset.to_string().leak();
+        let setting = |count| [("PIRN_PARALLELISM", count), (OFFSET, offset)];
+        child::isolated_each(["1", "2", "8"].map(setting), step_everywhere);
+    }
 }

@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -123,17 +124,22 @@ fn run(source: &str, names: &[&str], on: On, natively: bool) {
     }
 }
 
-fn run_here(name: &str, on: On) {
+/// Returns the function of this name in the child's library.
+fn function(name: &str) -> Check {
     let library = CString::new(std::env::var(LIBRARY).unwrap()).unwrap();
     let name = CString::new(name).unwrap();
     // SAFETY: C strings; the library has no initialisers, stays, and has functions of this type.
-    let check = unsafe {
+    unsafe {
         let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW);
         assert!(!handle.is_null());
         let function = libc::dlsym(handle, name.as_ptr());
         assert!(!function.is_null());
         std::mem::transmute::<*mut c_void, Check>(function)
-    };
+    }
+}
+
+fn run_here(name: &str, on: On) {
+    let check = function(name);
     if let On::Rust = on {
         return crate::common::on_virtual(move || check());
     }
@@ -375,6 +381,54 @@ fn programs_inherit_as_natively_from_each_kind_of_thread() {
 #[watched]
 fn programs_inherit_as_natively_from_a_thread_of_rust() {
     as_natively("posix_inherit.c", "check_children", On::Rust);
+}
+
+/// Starts the native program by `std`, which says what it inherits: by `posix_spawn`, after a hook
+/// of this program's, and with other ids.
+fn start_by_std(says: &Path) {
+    function("check_prepared")();
+    for how in 0..3 {
+        let mut command = Command::new(std::env::var_os(DRIVER).unwrap());
+        command.arg("inherited").env(SAYS, says);
+        // SAFETY: no requirements; the hook does nothing but a call to the kernel.
+        unsafe {
+            match how {
+                0 => &mut command,
+                1 => command.pre_exec(|| {
+                    libc::umask(0o77);
+                    Ok(())
+                }),
+                _ if libc::geteuid() == 0 => command.gid(9),
+                _ => command.gid(libc::getgid()),
+            };
+        }
+        assert!(command.status().unwrap().success());
+    }
+}
+
+#[watched]
+fn commands_inherit_from_a_virtual_thread_as_from_a_platform_thread() {
+    if child::is_here() {
+        let folder = TempDir::new("commands");
+        let [by_platform, by_virtual] = ["platform", "virtual"].map(|name| folder.join(name));
+        let says = by_platform.clone();
+        std::thread::spawn(move || start_by_std(&says))
+            .join()
+            .unwrap();
+        let says = by_virtual.clone();
+        crate::common::on_virtual(move || start_by_std(&says));
+        let [by_platform, by_virtual] =
+            [by_platform, by_virtual].map(|says| fs::read_to_string(says).unwrap());
+        assert_eq!(by_platform.matches("arguments").count(), 3);
+        assert_eq!(by_virtual, by_platform);
+        return;
+    }
+    let folder = TempDir::new("posix");
+    if let Some(built) = build(&folder, "posix_inherit.c") {
+        let [library, driver] = built.each_ref().map(|path| path.to_str().unwrap());
+        let output = child::run(&[(LIBRARY, library), (DRIVER, driver), (PLAIN, "1")]);
+        assert!(output.status.success(), "{}", child::report(&output));
+    }
 }
 
 /// The functions that replace the program.

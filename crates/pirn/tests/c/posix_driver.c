@@ -26,7 +26,8 @@ static int say_what_is_inherited(int count)
 	if (!says || !status)
 		return 1;
 	while (fgets(line, sizeof line, status)) {
-		char *keys[] = { "SigPnd", "ShdPnd", "SigBlk", "Uid", "Gid", "NoNewPrivs", "Seccomp" };
+		char *keys[] = { "SigPnd", "ShdPnd", "SigBlk", "Uid", "Gid", "Groups",
+				 "NoNewPrivs", "Seccomp" };
 		if (!strncmp(line, "SigIgn", 6)) // Two are libc's own.
 			fprintf(says, "SigIgn %llx\n", strtoull(line + 8, NULL, 16) & ~(3ULL << 31));
 		for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

@@ -1,6 +1,7 @@
 // What a program inherits that a thread starts, in every way that libc has. `posix_driver inherited`
 // is that program, and says what it finds.
 #include "posix_checks.h"
+#include <grp.h>
 #include <pty.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -42,6 +43,9 @@ static void prepare(void)
 	umask(027);
 	int fd = open("/dev/null", O_RDONLY);
 	CHECK(dup2(fd, 77) == 77 && fcntl(fd, F_DUPFD_CLOEXEC, 78) >= 78 && close(fd) == 0);
+	gid_t groups[] = { 7, 8 };
+	if (geteuid() == 0)
+		CHECK(setgroups(2, groups) == 0 && setresgid(5, 6, 7) == 0);
 	char niceness[20];
 	snprintf(niceness, sizeof niceness, "%d", getpriority(PRIO_PROCESS, 0));
 	CHECK(setenv("CHECK_NICE", niceness, 1) == 0);
@@ -58,6 +62,12 @@ static void prepare(void)
 	CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 	struct sched_param param = { 0 };
 	CHECK(sched_setscheduler(0, SCHED_BATCH, &param) == 0);
+}
+
+// For the commands of Rust.
+void check_prepared(void)
+{
+	prepare();
 }
 
 // Waits for a child, which must have succeeded.

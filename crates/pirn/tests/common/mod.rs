@@ -109,7 +109,7 @@ fn setting(variable: &str) -> Option<usize> {
     let text = env::var(variable).ok()?;
     Some(
         text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number")),
+            .unwrap_or_else(|_| panic!("{variable} is not a number")),
     )
 }
 

@@ -1,16 +1,18 @@
-//! No signal that is sent to the process is lost: a thread that does not block it takes it, when
-//! the signal comes or when the thread begins.
+//! No signal is lost: one that is sent to the process is taken by a thread that does not block it,
+//! when the signal comes or when the thread begins, and one to a thread is taken before its end.
 
 use std::io::{self, Read, Write};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::Duration;
 use std::{hint, mem, ptr};
 
 use libc::{c_int, sigset_t};
 use pirn::thread;
 
 use super::children::in_process_of_its_own;
-use crate::common::{on_virtual, watched};
+use crate::common::{on_virtual, sys, watched};
 
 const SIGNAL: c_int = libc::SIGUSR1;
 
@@ -108,4 +110,66 @@ fn a_broken_pipe_of_another_process() {
             assert_eq!(signal, libc::SIGPIPE);
         }
     });
+}
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+extern "C" fn count(_: c_int) {
+    TAKEN.fetch_add(1, SeqCst);
+}
+
+/// The only thread that takes the signal ends meanwhile: it has taken it, or the process still has
+/// it.
+#[watched]
+fn at_the_end_of_the_thread() {
+    in_process_of_its_own(&[], || {
+        // SAFETY: a handler that counts.
+        unsafe { libc::signal(SIGNAL, count as *const () as usize) };
+        let set = mask(libc::SIG_BLOCK, SIGNAL);
+        for round in 1..=2000 {
+            let (mut begun, mut begin) = io::pipe().unwrap();
+            let taker = thread::spawn(move || {
+                mask(libc::SIG_UNBLOCK, SIGNAL);
+                begin.write_all(&[0]).unwrap();
+                (0..round % 100).for_each(|_| hint::spin_loop());
+            });
+            begun.read_exact(&mut [0]).unwrap();
+            // Not by `kill`, of which the runtime knows: as from another process.
+            let (process, signal) = (std::process::id() as usize, SIGNAL as usize);
+            assert_eq!(sys::inline(libc::SYS_kill, process, signal, 0, 0, 0), 0);
+            if round % 2 == 0 {
+                taker.join().unwrap();
+            }
+            while TAKEN.load(SeqCst) < round {
+                let time = sys::timespec(Duration::from_millis(1));
+                // SAFETY: a set and a time.
+                if unsafe { libc::sigtimedwait(&set, ptr::null_mut(), &time) } == SIGNAL {
+                    TAKEN.fetch_add(1, SeqCst);
+                }
+            }
+            assert_eq!(TAKEN.load(SeqCst), round);
+        }
+    });
+}
+
+/// A signal to a thread, sent before the thread's last step: its handler runs.
+#[watched(alone)]
+fn before_the_end_of_the_thread() {
+    sys::on_signal(SIGNAL, libc::SA_RESTART, count);
+    for round in 1..=2000 {
+        let (told, tell) = mpsc::channel();
+        static SENT: AtomicUsize = AtomicUsize::new(0);
+        let taker = thread::spawn(move || {
+            // SAFETY: no arguments.
+            told.send(unsafe { libc::pthread_self() }).unwrap();
+            while SENT.load(SeqCst) < round {
+                hint::black_box(vec![0_u8; 100]); // In the C library, mostly.
+            }
+        });
+        let id = tell.recv().unwrap();
+        // SAFETY: it waits for what comes below.
+        assert_eq!(unsafe { libc::pthread_kill(id, SIGNAL) }, 0);
+        SENT.store(round, SeqCst);
+        taker.join().unwrap();
+        assert_eq!(TAKEN.load(SeqCst), round);
+    }
 }

@@ -21,12 +21,7 @@ fn dumps_of_stuck_threads_find_nothing_new() {
             let mut byte = 0_u8;
             sys::inline(libc::SYS_read, fd, (&raw mut byte).addr(), 1, 0, 0);
         };
-        let waits_for_a_carrier = || ();
-        let threads = [
-            thread::spawn(read),
-            thread::spawn(read),
-            thread::spawn(waits_for_a_carrier),
-        ];
+        let mut threads = vec![thread::spawn(read), thread::spawn(read)];
         let counts = || {
             let metrics = pirn::metrics::snapshot();
             let stuck = metrics.carriers().iter();
@@ -36,7 +31,16 @@ fn dumps_of_stuck_threads_find_nothing_new() {
             let stuck = Duration::from_nanos(stuck.unwrap());
             (found, metrics["stuck_episodes"], stuck)
         };
-        while [2, 1] > counts().0 {}
+        let wait_for = |kind: usize, count| {
+            while counts().0[kind] < count {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_for(0, 2);
+        // Only now: a thread that comes earlier may have a carrier before the two.
+        let waits_for_a_carrier = || ();
+        threads.push(thread::spawn(waits_for_a_carrier));
+        wait_for(1, 1);
         for _ in 0..10 {
             pirn::dump::take();
             // A new stay would have been reported by then.

@@ -1,9 +1,12 @@
 //! The runtime's own system calls fail, from the start or from some moment on: the program goes on,
 //! or gets an error, or ends with one. It never hangs, and no byte is wrong.
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, mpsc};
 use std::time::Duration;
@@ -12,42 +15,71 @@ use std::{env, fs, io};
 use crate::common::sys::{self, check};
 use crate::common::{child, watched};
 use crate::seccomp::{answer, install, load, unless_equal};
-use libc::{EAGAIN, EINVAL, ENOMEM, ENOSPC, ENOSYS, EOPNOTSUPP, EPERM, c_long};
+use libc::{
+    EAGAIN, EINVAL, EIO, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EOPNOTSUPP, EPERM, c_int, c_long,
+};
 use pirn::thread::{self, Builder};
 
-/// Calls that the runtime makes, and errors of theirs: what the kernel documents, and what seccomp
-/// profiles answer.
-const CALLS: [(c_long, &[i32]); 22] = [
-    (libc::SYS_ppoll, &[EINVAL, ENOMEM, EPERM]),
-    (libc::SYS_epoll_ctl, &[ENOMEM, ENOSPC, EPERM]),
-    (libc::SYS_epoll_pwait2, &[ENOSYS, EPERM, EINVAL]),
-    (libc::SYS_epoll_create1, &[ENOMEM, libc::EMFILE]),
-    (libc::SYS_eventfd2, &[ENOMEM, libc::EMFILE]),
-    (libc::SYS_fcntl, &[EPERM]),
-    (libc::SYS_getsockopt, &[EPERM, libc::ENOBUFS]),
-    (libc::SYS_preadv2, &[ENOSYS, EPERM, EOPNOTSUPP]),
-    (libc::SYS_pwritev2, &[ENOSYS, EPERM, EOPNOTSUPP]),
-    (libc::SYS_madvise, &[EINVAL, ENOMEM, EAGAIN]),
-    (libc::SYS_mprotect, &[ENOMEM]),
-    (libc::SYS_munmap, &[ENOMEM]),
-    (libc::SYS_membarrier, &[ENOSYS, EPERM]),
-    (libc::SYS_sched_getattr, &[ENOSYS, EPERM]),
-    (libc::SYS_tgkill, &[EAGAIN, EPERM]),
-    (libc::SYS_statx, &[ENOSYS, EPERM, ENOMEM]),
-    (libc::SYS_openat2, &[ENOSYS, EPERM, EAGAIN]),
-    (libc::SYS_pidfd_open, &[ENOSYS, EPERM]),
-    (libc::SYS_prctl, &[EPERM]),
-    (libc::SYS_nanosleep, &[EPERM]),
-    (libc::SYS_sched_yield, &[ENOSYS]),
-    (libc::SYS_sigaltstack, &[ENOMEM]),
+/// Calls that the runtime makes, each with the ones that take its place if it fails, and errors of
+/// theirs: what the kernel documents, and what seccomp profiles answer.
+///
+/// `crates/pirn-api/tests/failing_calls.rs` looks whether a call is missing here.
+const CALLS: &[(&[c_long], &[i32])] = &[
+    (&[libc::SYS_ppoll], &[EINVAL, ENOMEM, EPERM]),
+    (&[libc::SYS_ppoll, libc::SYS_pselect6], &[ENOMEM, EPERM]),
+    (&[libc::SYS_epoll_ctl], &[ENOMEM, ENOSPC, EPERM]),
+    (&[libc::SYS_epoll_pwait2], &[ENOSYS, EPERM, EINVAL]),
+    (&[libc::SYS_epoll_pwait2, libc::SYS_epoll_pwait], &[EPERM]),
+    (&[libc::SYS_epoll_wait], &[ENOSYS, EPERM]),
+    (&[libc::SYS_epoll_create1], &[ENOMEM, EMFILE]),
+    (&[libc::SYS_eventfd2], &[ENOMEM, EMFILE]),
+    (&[libc::SYS_signalfd4], &[ENOMEM, EMFILE, EPERM]),
+    (&[libc::SYS_rt_sigpending], &[ENOSYS, EPERM]),
+    (&[libc::SYS_rt_sigtimedwait], &[ENOSYS, EPERM]),
+    (&[libc::SYS_rt_sigqueueinfo], &[EAGAIN, EPERM]),
+    (&[libc::SYS_rt_tgsigqueueinfo], &[EAGAIN, EPERM]),
+    (&[libc::SYS_tgkill], &[EAGAIN, EPERM]),
+    (&[libc::SYS_sigaltstack], &[ENOMEM]),
+    (&[libc::SYS_fcntl], &[EPERM]),
+    (&[libc::SYS_fstat], &[ENOSYS, EPERM]),
+    (&[libc::SYS_fstatfs], &[ENOSYS, EPERM]),
+    (&[libc::SYS_statx], &[ENOSYS, EPERM, ENOMEM]),
+    (&[libc::SYS_openat], &[EMFILE, EPERM]),
+    (&[libc::SYS_openat2], &[ENOSYS, EPERM, EAGAIN]),
+    (&[libc::SYS_pidfd_open], &[ENOSYS, EPERM]),
+    (&[libc::SYS_pread64], &[EIO, EPERM]),
+    (&[libc::SYS_preadv2], &[ENOSYS, EPERM, EOPNOTSUPP]),
+    (&[libc::SYS_pwritev2], &[ENOSYS, EPERM, EOPNOTSUPP]),
+    (&[libc::SYS_close_range], &[ENOSYS, EPERM, ENOMEM]),
+    (&[libc::SYS_getsockopt], &[EPERM, ENOBUFS]),
+    (&[libc::SYS_mmap], &[ENOMEM, EPERM]),
+    (&[libc::SYS_munmap], &[ENOMEM]),
+    (&[libc::SYS_mprotect], &[ENOMEM]),
+    (&[libc::SYS_madvise], &[EINVAL, ENOMEM, EAGAIN]),
+    (&[libc::SYS_process_madvise], &[ENOSYS, EPERM, EINVAL]),
+    (&[libc::SYS_mincore], &[ENOSYS, EPERM, EAGAIN]),
+    (&[libc::SYS_membarrier], &[ENOSYS, EPERM]),
+    (&[libc::SYS_sched_getattr], &[ENOSYS, EPERM]),
+    (&[libc::SYS_sched_setattr], &[ENOSYS, EPERM]),
+    (&[libc::SYS_sched_getaffinity], &[ENOSYS, EPERM]),
+    (&[libc::SYS_sched_yield], &[ENOSYS]),
+    (&[libc::SYS_nanosleep], &[EPERM]),
+    (&[libc::SYS_clock_gettime], &[EPERM]),
+    (&[libc::SYS_prctl], &[EPERM]),
+    (&[libc::SYS_arch_prctl], &[EINVAL, EPERM]),
+    (&[libc::SYS_get_robust_list], &[ENOSYS, EPERM]),
+    (&[libc::SYS_waitid], &[ENOSYS, EPERM]),
 ];
 
 /// The number with which the child ends if a thread could not be started.
 const REFUSED: i32 = 3;
 
-/// Answers a call with an error, in all threads.
-fn fail(call: c_long, error: i32) {
-    let filter = vec![load(0), unless_equal(call as u32, 1), answer(error)];
+/// Answers these calls with an error, in all threads.
+fn fail(calls: &[c_long], error: i32) {
+    let mut filter = vec![load(0)];
+    for &call in calls {
+        filter.extend([unless_equal(call as u32, 1), answer(error)]);
+    }
     install(filter, libc::SECCOMP_FILTER_FLAG_TSYNC);
 }
 
@@ -83,9 +115,44 @@ fn through_a_pipe() -> io::Result<()> {
     Ok(())
 }
 
+/// The signal that all platform threads block.
+const SIGNAL: c_int = libc::SIGUSR1;
+
+fn mask(how: c_int) -> io::Result<()> {
+    // SAFETY: a set, to which a signal is added.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigaddset(&mut set, SIGNAL);
+        match libc::pthread_sigmask(how, &set, std::ptr::null_mut()) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Takes a signal to the process of which the runtime does not see that it is sent. One thread at a
+/// time: the signal has no other taker, and no other call has the runtime look for it.
+fn take_a_signal() {
+    static TURN: Mutex<()> = Mutex::new(());
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn take(_: c_int) {
+        TAKEN.fetch_add(1, SeqCst);
+    }
+    let _turn = TURN.lock().unwrap();
+    sys::on_signal(SIGNAL, libc::SA_RESTART, take);
+    mask(libc::SIG_UNBLOCK).unwrap();
+    let before = TAKEN.load(SeqCst);
+    let (process, signal) = (std::process::id() as usize, SIGNAL as usize);
+    assert_eq!(sys::inline(libc::SYS_kill, process, signal, 0, 0, 0), 0);
+    while TAKEN.load(SeqCst) == before {
+        thread::sleep(Duration::from_millis(1));
+    }
+    mask(libc::SIG_BLOCK).unwrap();
+}
+
 /// Does one of several things that a thread may wait for.
 fn wait_for_something(i: usize, address: SocketAddr) -> io::Result<()> {
-    match i % 7 {
+    match i % 8 {
         0 => return echo(address, i as u8),
         1 => return through_a_pipe(),
         2 => thread::sleep(Duration::from_micros(300 * i as u64)),
@@ -99,6 +166,7 @@ fn wait_for_something(i: usize, address: SocketAddr) -> io::Result<()> {
             let end = std::time::Instant::now() + Duration::from_millis(3);
             while std::time::Instant::now() < end {}
         }
+        6 => take_a_signal(),
         _ => {
             let (flag, changed) = (Mutex::new(()), Condvar::new());
             let limit = Duration::from_millis(2);
@@ -123,12 +191,15 @@ fn serve(listener: &TcpListener) {
     }
 }
 
-fn work(call: c_long, error: i32, later: bool) {
-    let fail = || fail(call, error);
+fn work(calls: &[c_long], error: i32, later: bool) {
+    let fail = || fail(calls, error);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     if later {
-        start(move || wait_for_something(0, address).err());
+        start(move || {
+            take_a_signal(); // Without memory, the runtime could not make the thread for this.
+            wait_for_something(0, address).err()
+        });
         start(|| thread::sleep(Duration::from_millis(1)))
             .join()
             .unwrap();
@@ -142,7 +213,7 @@ fn work(call: c_long, error: i32, later: bool) {
         start(move || serve(&listener))
     };
     static FAILED: AtomicUsize = AtomicUsize::new(0);
-    let threads: Vec<_> = (0..28)
+    let threads: Vec<_> = (0..32)
         .map(|i| {
             start(move || {
                 if let Err(error) = wait_for_something(i, address) {
@@ -159,31 +230,52 @@ fn work(call: c_long, error: i32, later: bool) {
     std::process::exit(0);
 }
 
+/// Does [`work`] in a child. Returns what the child was told.
+fn start_work(row: usize, error: i32, later: bool) -> (String, Child) {
+    let [row, error, later] = [row as i32, error, later.into()].map(|it| it.to_string());
+    let mut child = child::command();
+    child.envs([("ROW", &row), ("ERROR", &error), ("LATER", &later)]);
+    child.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: one system call. The threads of the child inherit the mask.
+    let child = unsafe { child.pre_exec(|| mask(libc::SIG_BLOCK)) }.spawn();
+    (
+        format!("ROW={row} ERROR={error} LATER={later}"),
+        child.unwrap(),
+    )
+}
+
+/// Asserts that the child has ended, well or with an error that says what it is.
+fn end_of_work((told, child): (String, Child)) {
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let ended = match output.status.code() {
+        Some(0) => true,
+        Some(REFUSED) => text.contains("spawn: "),
+        _ => text.contains("pirn: fatal: ") || text.contains("memory allocation of"),
+    };
+    assert!(ended, "{told}: {}", child::report(&output));
+}
+
 #[watched]
 fn the_program_goes_on_or_gets_an_error() {
     if child::is_here() {
-        let number = |name| env::var(name).unwrap().parse::<i64>().unwrap();
-        work(number("CALL"), number("ERROR") as i32, number("LATER") == 1);
+        let number = |name| env::var(name).unwrap().parse::<usize>().unwrap();
+        let (calls, _) = CALLS[number("ROW")];
+        work(calls, number("ERROR") as i32, number("LATER") == 1);
     }
-    let each = CALLS
-        .iter()
-        .flat_map(|(call, errors)| errors.iter().map(move |e| (*call, *e)));
-    let each = Vec::from_iter(each.flat_map(|(call, e)| [(call, e, 0), (call, e, 1)]));
-    for (call, error, later) in each {
-        let [call, error, later] = [call, error.into(), later].map(|it: i64| it.to_string());
-        let output = child::run(&[("CALL", &call), ("ERROR", &error), ("LATER", &later)]);
-        let text = String::from_utf8_lossy(&output.stderr);
-        let ended = match output.status.code() {
-            Some(0) => true,
-            Some(REFUSED) => text.contains("spawn: "),
-            _ => text.contains("pirn: fatal: "),
-        };
-        assert!(
-            ended,
-            "call {call}, error {error}, {later}: {}",
-            child::report(&output)
-        );
+    const AT_ONCE: usize = 4;
+    let mut running = VecDeque::new();
+    for (row, (_, errors)) in CALLS.iter().enumerate() {
+        for (error, later) in errors.iter().flat_map(|e| [(*e, false), (*e, true)]) {
+            running.push_back(start_work(row, error, later));
+            if running.len() == AT_ONCE
+                && let Some(first) = running.pop_front()
+            {
+                end_of_work(first);
+            }
+        }
     }
+    running.into_iter().for_each(end_of_work);
 }
 
 /// With no descriptors to poll, the kernel refuses to poll any.

@@ -7,7 +7,7 @@ use crate::kinds::{Kind, OTHERS, Pair, SOCKETS};
 use crate::receives::{self, Receive};
 use crate::script::{self, Outcome, Step, hangs, perform};
 use crate::sends::{self, How};
-use Step::{Close, End, Fill, Reset, Shut, Signal, Take, Urgent};
+use Step::{Close, End, Fill, Pass, Reset, Shut, Signal, Take, Urgent};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
@@ -35,6 +35,13 @@ const LONG: i64 = 100_000;
 /// What a peer may do while this side receives.
 fn while_receiving(kind: Kind, limit: i64) -> Vec<(usize, Vec<Step>)> {
     let send = Step::Send;
+    if kind == Kind::File {
+        return vec![
+            (0, vec![End]),
+            (1, vec![send(4), End]),
+            (2, vec![send(4), send(4), End]),
+        ];
+    }
     if limit > 0 && limit < LONG {
         return vec![(1, vec![send(4), End, Close]), (0, vec![End, Close])];
     }
@@ -58,6 +65,12 @@ fn while_receiving(kind: Kind, limit: i64) -> Vec<(usize, Vec<Step>)> {
         all.extend([(1, vec![send(4), Reset]), (2, vec![send(4), Reset])]);
         all.push((0, vec![Reset]));
     }
+    if kind.is_unix() {
+        all.extend([(1, vec![Pass(1), end]), (0, vec![Pass(2), end])]);
+        all.push((2, vec![Pass(3), send(4), end]));
+        all.push((1, vec![send(3), Pass(1), Pass(2), send(4), end]));
+        all.push((0, vec![Pass(1), send(4), Pass(12), end]));
+    }
     if matches!(kind, Kind::Tcp | Kind::Unix) {
         all.push((1, vec![Urgent, send(4), end]));
         all.push((1, vec![send(4), Urgent, send(4), end]));
@@ -69,6 +82,9 @@ fn while_receiving(kind: Kind, limit: i64) -> Vec<(usize, Vec<Step>)> {
 /// What a peer may do while this side sends.
 fn while_sending(kind: Kind, limit: i64) -> Vec<(usize, Vec<Step>)> {
     const ALL: usize = usize::MAX;
+    if kind == Kind::File {
+        return vec![(0, vec![End])];
+    }
     if limit > 0 && limit < LONG {
         return vec![(0, vec![End]), (1, vec![Fill, End])];
     }
@@ -144,32 +160,29 @@ pub fn some(count: usize, seed: u64) -> Vec<Case> {
 }
 
 impl Case {
-    /// Returns whether the kernel does what hardly is meant, and what nothing depends on.
+    /// Returns whether it is one of the rare differences of which `docs/limits.md` tells.
     fn is_odd(&self) -> bool {
         let signals = self.steps.iter().any(|step| matches!(step, Signal(_)));
         match self.call {
             // A signal that has ended the first message ends the second one too, which may be the
             // same as the first.
-            Call::Receive(Receive::Recvmmsg(flags)) => signals || flags & libc::MSG_PEEK != 0,
-            Call::Receive(
-                Receive::Recv(flags) | Receive::Recvfrom(flags) | Receive::Recvmsg(flags),
-            ) if flags & libc::MSG_TRUNC != 0 => signals,
+            Call::Receive(Receive::Recvmmsg(flags) | Receive::RecvmmsgFor(flags, _)) => {
+                signals || flags & libc::MSG_PEEK != 0
+            }
             // Waits for room for no bytes.
-            Call::Send(How::Sendfile) => self.size == 0 || self.kind.is_terminal(),
-            // Tells of a reset or of a broken pipe.
-            Call::Send(How::Splice) => self.kind.is_terminal() || self.steps.contains(&Reset),
+            Call::Send(How::Sendfile) => self.size == 0,
+            // Tells of a reset, as by a peer that leaves unread bytes, or of a broken pipe.
+            Call::Send(How::Splice) => {
+                let may_be_reset = [Reset, Fill].iter().any(|step| self.steps.contains(step));
+                self.kind.is_terminal() || self.kind == Kind::Unix && may_be_reset
+            }
             // An answer from the network may come between two datagrams.
-            Call::Send(_) if self.kind == Kind::Udp => self.steps.contains(&Close),
-            // Whether there is room depends on what the kernel does meanwhile. A platform thread
-            // that writes to a terminal hears of no signal.
-            Call::Send(_) if self.kind.is_terminal() => signals || self.steps.contains(&Close),
-            Call::Send(_) => self.kind == Kind::Tcp && self.steps.contains(&Fill),
+            Call::Send(How::Sendmmsg(_)) => self.kind == Kind::Udp && self.steps.contains(&Close),
             // Does not look at `SO_RCVLOWAT`, as `poll` does.
             Call::Receive(Receive::Splice) => self.kind.is_terminal() || self.low_water > 1,
             // A handler with `SA_RESTART` ends a read that has some of its bytes.
-            Call::Receive(_) if signals => matches!(self.kind, Kind::Raw(5, _)),
-            // A virtual thread looks now and then.
-            Call::Receive(_) => self.kind == Kind::Raw(5, 0) && self.before + 1 < self.steps.len(),
+            Call::Receive(_) => signals && self.kind == Kind::Raw(5, 0),
+            Call::Send(_) => false,
         }
     }
 
@@ -200,6 +213,8 @@ impl Case {
             // What a terminal keeps depends on when a thread of the kernel's has passed it on.
             let rest = script::rest(&pair);
             outcome.extend(rest.iter().filter(|_| !self.kind.is_terminal()));
+        } else if self.kind == Kind::File {
+            outcome.extend(script::place(&pair));
         } else if !self.nonblocking && !self.kind.is_terminal() && !self.steps.contains(&End) {
             outcome.extend(script::state(&pair));
         }
@@ -218,6 +233,10 @@ impl Case {
             let peer = pair.peer.as_ref().unwrap();
             // Room for whole segments, or the window opens late.
             sys::set_socket_option(peer, libc::SOL_SOCKET, libc::SO_RCVBUF, &131_072);
+        }
+        let zero_copies = matches!(self.call, Call::Send(how) if how.is_without_copies());
+        if zero_copies && matches!(self.kind, Kind::Tcp | Kind::Udp) {
+            set(libc::SO_ZEROCOPY, &1);
         }
         if self.limit > 0 {
             let time = libc::timeval {

@@ -1,8 +1,9 @@
 //! Fresh descriptors of each kind: the end that is tried, and its peer.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 
 use crate::common::sys::{check, own};
 
@@ -21,6 +22,8 @@ pub enum Kind {
     Master,
     Event,
     Timer,
+    /// A regular file without a name, at its beginning.
+    File,
 }
 
 pub const SOCKETS: [Kind; 5] = [
@@ -31,7 +34,7 @@ pub const SOCKETS: [Kind; 5] = [
     Kind::Seqpacket,
 ];
 
-pub const OTHERS: [Kind; 10] = [
+pub const OTHERS: [Kind; 11] = [
     Kind::Pipe,
     Kind::Raw(1, 0),
     Kind::Raw(0, 0),
@@ -42,11 +45,17 @@ pub const OTHERS: [Kind; 10] = [
     Kind::Master,
     Kind::Event,
     Kind::Timer,
+    Kind::File,
 ];
 
 impl Kind {
     pub fn is_socket(self) -> bool {
         SOCKETS.contains(&self)
+    }
+
+    /// Returns whether messages can pass descriptors.
+    pub fn is_unix(self) -> bool {
+        matches!(self, Kind::Unix | Kind::UnixDatagram | Kind::Seqpacket)
     }
 
     pub fn is_terminal(self) -> bool {
@@ -76,6 +85,7 @@ impl Pair {
             Kind::Event => alone(unsafe { libc::eventfd(0, 0) }),
             // SAFETY: no pointers.
             Kind::Timer => alone(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) }),
+            Kind::File => alone(file()),
         }
     }
 
@@ -94,6 +104,12 @@ fn alone(fd: RawFd) -> Pair {
         own: own(fd).unwrap(),
         peer: None,
     }
+}
+
+fn file() -> RawFd {
+    let folder = CString::new(std::env::temp_dir().into_os_string().into_vec()).unwrap();
+    // SAFETY: a C string.
+    unsafe { libc::open(folder.as_ptr(), libc::O_TMPFILE | libc::O_RDWR, 0o600) }
 }
 
 fn both(own: OwnedFd, peer: OwnedFd) -> Pair {

@@ -1,9 +1,10 @@
 //! The calls that receive, with all flags that mean something.
 
 use std::mem::zeroed;
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 
-use crate::common::sys::errno;
+use crate::common::sys::{errno, own};
 use crate::script::Outcome;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,12 +19,14 @@ pub enum Receive {
     Recvmsg(i32),
     /// Two messages.
     Recvmmsg(i32),
+    /// Two messages, for these seconds, which the kernel looks at after each message.
+    RecvmmsgFor(i32, i64),
     /// Into a pipe.
     Splice,
 }
 
 /// Combinations of flags for the calls that have them.
-const FLAGS: [i32; 11] = [
+const FLAGS: [i32; 13] = [
     0,
     libc::MSG_PEEK,
     libc::MSG_WAITALL,
@@ -35,6 +38,8 @@ const FLAGS: [i32; 11] = [
     libc::MSG_OOB,
     libc::MSG_ERRQUEUE,
     libc::MSG_ERRQUEUE | libc::MSG_WAITALL,
+    libc::MSG_CMSG_CLOEXEC,
+    libc::MSG_CMSG_CLOEXEC | libc::MSG_WAITALL,
 ];
 
 /// Returns all calls.
@@ -50,6 +55,7 @@ pub fn all() -> Vec<Receive> {
         all.extend([Receive::Recv(flags), Receive::Recvfrom(flags)]);
         all.extend([Receive::Recvmsg(flags), Receive::Recvmmsg(flags)]);
         all.push(Receive::Recvmmsg(flags | libc::MSG_WAITFORONE));
+        all.extend([0, 100, -1].map(|seconds| Receive::RecvmmsgFor(flags, seconds)));
     }
     all
 }
@@ -76,6 +82,13 @@ impl Receive {
             header.msg_control = control[i].as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&control[i]) as _;
         }
+        let mut time = libc::timespec {
+            tv_sec: match self {
+                Receive::RecvmmsgFor(_, seconds) => seconds,
+                _ => 0,
+            },
+            tv_nsec: 0,
+        };
         let first = &raw mut messages[0].msg_hdr;
         let iov = parts.as_ptr();
         // SAFETY: the buffers and places above.
@@ -93,6 +106,9 @@ impl Receive {
                 Receive::Recvmmsg(flags) => {
                     libc::recvmmsg(fd, messages.as_mut_ptr(), 2, flags, null_mut()) as isize
                 }
+                Receive::RecvmmsgFor(flags, _) => {
+                    libc::recvmmsg(fd, messages.as_mut_ptr(), 2, flags, &mut time) as isize
+                }
                 Receive::Splice => splice(fd, size),
             }
         };
@@ -103,7 +119,10 @@ impl Receive {
             if matches!(self, Receive::Recvfrom(_)) {
                 outcome.push(length.into());
             }
-            for message in &messages {
+            // All of them, or less.
+            outcome.push((time.tv_sec + 49) / 50);
+            for (message, control) in messages.iter().zip(&control) {
+                outcome.extend(passed(&control[..message.msg_hdr.msg_controllen / 8]));
                 outcome
                     .push(i64::from(message.msg_len) << 32 | i64::from(message.msg_hdr.msg_flags));
                 outcome.push(message.msg_hdr.msg_controllen as i64);
@@ -112,6 +131,24 @@ impl Receive {
         outcome.extend(bytes.map(i64::from));
         outcome
     }
+}
+
+/// Closes the descriptors of which a message's control data tell. Returns their flags.
+fn passed(control: &[u64]) -> Outcome {
+    const RIGHTS: u64 = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
+    let [length, RIGHTS, numbers @ ..] = control else {
+        return vec![];
+    };
+    let numbers = numbers
+        .iter()
+        .flat_map(|two| [*two as i32, (two >> 32) as i32]);
+    let flags = |fd| {
+        let fd = own(fd).unwrap();
+        // SAFETY: no pointers.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFD) }.into()
+    };
+    let count = (*length as usize - 16) / 4;
+    numbers.take(count).map(flags).collect()
 }
 
 fn part(place: *mut libc::c_void, size: usize) -> libc::iovec {
@@ -123,7 +160,7 @@ fn part(place: *mut libc::c_void, size: usize) -> libc::iovec {
 
 fn splice(fd: i32, size: usize) -> isize {
     let (_reader, writer) = std::io::pipe().unwrap();
-    let to = std::os::fd::AsRawFd::as_raw_fd(&writer);
+    let to = writer.as_raw_fd();
     // SAFETY: no pointers.
     unsafe { libc::splice(fd, null_mut(), to, null_mut(), size, 0) }
 }

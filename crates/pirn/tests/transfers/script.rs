@@ -14,6 +14,8 @@ pub enum Step {
     Send(usize),
     /// The peer sends a byte of urgent data.
     Urgent,
+    /// The peer sends a byte, and passes this many descriptors.
+    Pass(usize),
     /// The peer reads this many bytes, or all that come until the call has ended.
     Take(usize),
     /// This side sends until there is no room.
@@ -123,6 +125,7 @@ fn perform_step(pair: &mut Pair, kind: Kind, step: Step, sent: &mut u8, shared: 
             // SAFETY: one byte.
             unsafe { libc::send(pair.peer_fd(), c"!".as_ptr().cast(), 1, libc::MSG_OOB) };
         }
+        Step::Pass(count) => pass(pair.peer_fd(), count),
         Step::Take(most) => take(
             pair.peer.as_ref().unwrap_or(&pair.own).as_raw_fd(),
             most,
@@ -155,6 +158,11 @@ fn send(pair: &Pair, kind: Kind, count: usize, sent: &mut u8) {
     *sent += count as u8;
     match kind {
         Kind::Event => drop(sys::write(pair.fd(), &(count as u64).to_ne_bytes())),
+        Kind::File => {
+            let from = i64::from(*sent) - count as i64;
+            // SAFETY: as many bytes.
+            unsafe { libc::pwrite(pair.fd(), bytes.as_ptr().cast(), count, from) };
+        }
         Kind::Timer => {
             let soon = sys::timespec(Duration::from_nanos(1));
             let never = sys::timespec(Duration::ZERO);
@@ -176,6 +184,30 @@ fn send(pair: &Pair, kind: Kind, count: usize, sent: &mut u8) {
                 let _ = sys::poll(&mut [entry], 0);
             }
         }
+    }
+}
+
+/// Sends a byte with `count` descriptors, 12 at most.
+fn pass(peer: i32, count: usize) {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    let mut byte = b"p".to_owned();
+    let mut part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    let mut control = [0u64; 8];
+    // SAFETY: all zeros is a message without anything; the header and the numbers have room.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4 * count as u32) as _;
+        let header = control.as_mut_ptr().cast::<libc::cmsghdr>();
+        (*header).cmsg_len = HEADER + 4 * count;
+        ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        let numbers = control.as_mut_ptr().byte_add(HEADER).cast::<i32>();
+        (0..count).for_each(|i| numbers.add(i).write(peer));
+        libc::sendmsg(peer, &message, 0);
     }
 }
 
@@ -251,6 +283,16 @@ pub fn state(pair: &Pair) -> Outcome {
         )
     };
     vec![next, error.into()]
+}
+
+/// Returns the place in a file, and its length.
+pub fn place(pair: &Pair) -> Outcome {
+    [libc::SEEK_CUR, libc::SEEK_END]
+        .map(|from| {
+            // SAFETY: no pointers.
+            unsafe { libc::lseek(pair.fd(), 0, from) }
+        })
+        .to_vec()
 }
 
 /// Returns what is left to read: results and errors, until one comes twice or there is nothing.

@@ -28,12 +28,15 @@ pub enum How {
     Vmsplice,
 }
 
-const FLAGS: [i32; 5] = [
+const FLAGS: [i32; 8] = [
     0,
     libc::MSG_DONTWAIT,
     libc::MSG_NOSIGNAL | libc::MSG_MORE,
     libc::MSG_OOB,
     libc::MSG_EOR,
+    libc::MSG_CONFIRM,
+    libc::MSG_DONTROUTE,
+    libc::MSG_ZEROCOPY,
 ];
 
 /// Returns all calls.
@@ -46,6 +49,18 @@ pub fn all() -> Vec<How> {
         all.extend([How::Sendmsg(flags), How::Sendmmsg(flags)]);
     }
     all
+}
+
+impl How {
+    /// Returns whether the kernel may send from the caller's memory, and tells when it has.
+    pub fn is_without_copies(self) -> bool {
+        let (How::Send(flags) | How::Sendto(flags) | How::Sendmsg(flags) | How::Sendmmsg(flags)) =
+            self
+        else {
+            return false;
+        };
+        flags & libc::MSG_ZEROCOPY != 0
+    }
 }
 
 /// How much a call has done of what was asked for. In between, how much depends on the kernel's

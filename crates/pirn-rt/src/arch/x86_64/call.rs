@@ -1,8 +1,8 @@
 //! x86-64: calls that the compiler does not make: on another stack, as from another library, as by
 //! glibc's start of a thread, and without a frame.
 //!
-//! `dlsym` looks at its return address to find out which library calls it. [`call_as_if_from`] has
-//! it find one in a library of the caller's choice:
+//! `dlsym` looks at its return address to find out which library calls it. [`call_as_if_from`]
+//! makes it find an address in a library of the caller's choice:
 //!
 //! ```text
 //!   |  return address of `call_as_if_from`    |

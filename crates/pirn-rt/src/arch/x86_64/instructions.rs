@@ -1,10 +1,10 @@
 //! x86-64: single instructions: the system call, fences, the counter, and accesses to memory that
 //! may not be there.
 //!
-//! The kernel answers `EFAULT` where a program passes an address without memory behind it; what
-//! stands in for a system call should, too. To ask the kernel first would cost a system call. So
-//! the access is one instruction, the first of a function of its own, and if it faults the handler
-//! of `SIGSEGV` and `SIGBUS` ([`recover`]) returns from that function in its place.
+//! The kernel answers `EFAULT` if a program passes an address without memory behind it, and a
+//! function that stands in for a system call should do so too. To ask the kernel first would cost a
+//! system call. So the access is one instruction, the first of a function of its own. If it faults,
+//! the handler of `SIGSEGV` and `SIGBUS` ([`recover`]) returns from that function in its place.
 
 use core::arch::x86_64::{__cpuid, _MM_HINT_T0, _mm_prefetch, _rdtsc};
 use core::arch::{asm, naked_asm};
@@ -41,8 +41,8 @@ pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Has the processor fetch this many cache lines from an address on, as far as there is memory. No
-/// effect otherwise.
+/// Makes the processor prefetch this many cache lines from an address on. Lines without memory are
+/// left out.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize, lines: usize) {
     for line in 0..lines {
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn fetch_u64(address: usize) -> FetchedWord {
     naked_asm!("mov rax, [rdi]", "xor edx, edx", "ret")
 }
 
-/// As [`fetch_u64`], four bytes.
+/// Reads four bytes, as [`fetch_u64`] reads eight.
 ///
 /// # Safety
 /// As for `fetch_u64`.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn fetch_u32(address: usize) -> FetchedWord {
     naked_asm!("mov eax, [rdi]", "xor edx, edx", "ret")
 }
 
-/// As [`fetch_u64`], one byte.
+/// Reads one byte, as [`fetch_u64`] reads eight.
 ///
 /// # Safety
 /// As for `fetch_u64`.
@@ -141,8 +141,8 @@ pub unsafe extern "C" fn store_u64(address: usize, value: u64) -> FetchedWord {
     naked_asm!("mov [rdi], rsi", "xor edx, edx", "ret")
 }
 
-/// Lets a fetch or store that has faulted return that it has failed. Returns whether the fault was
-/// one.
+/// If a fetch or store has caused the fault, makes it return that it has failed. Returns whether
+/// one has.
 ///
 /// # Safety
 /// `context` is what the kernel gave the handler of a fault's signal.

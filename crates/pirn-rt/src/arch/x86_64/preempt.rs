@@ -47,8 +47,8 @@ static RIGHTS: AtomicU32 = AtomicU32::new(0);
 /// The function that the trampoline calls: a [`Body`].
 static BODY: AtomicUsize = AtomicUsize::new(0);
 
-/// A function that the trampoline calls. What it finds in the registers, and leaves there, the
-/// interrupted code goes on with.
+/// A function that the trampoline calls. The interrupted code goes on with the registers that the
+/// function leaves.
 pub(crate) type Body = unsafe extern "C-unwind" fn(&mut SavedRegisters);
 
 /// Learns how to save the state of this processor, and makes the trampoline call `body`.
@@ -201,7 +201,7 @@ impl Interruption<'_> {
         unsafe { (&raw const self.0.uc_sigmask).cast::<u64>().read() }
     }
 
-    /// Has the interrupted code go on with these signals blocked.
+    /// Makes the interrupted code go on with these signals blocked.
     pub fn block_only(&mut self, signals: u64) {
         // SAFETY: as in `blocked`.
         unsafe { (&raw mut self.0.uc_sigmask).cast::<u64>().write(signals) };
@@ -226,7 +226,8 @@ impl Interruption<'_> {
 pub struct SavedRegisters([i64; 17]);
 
 impl SavedRegisters {
-    /// Which they are, as a `ucontext_t` numbers them. Not among them: the stack pointer.
+    /// Which registers they are, as a `ucontext_t` numbers them. The stack pointer is not among
+    /// them.
     const ORDER: [i32; 17] = [
         libc::REG_R15,
         libc::REG_R14,
@@ -257,7 +258,7 @@ impl SavedRegisters {
         registers[libc::REG_RSP as usize] = sp as i64;
     }
 
-    /// Takes over what a handler has changed there. Not another stack pointer.
+    /// Takes over what a handler has changed in the context, except the stack pointer.
     pub fn change(&mut self, context: &libc::ucontext_t) {
         for (value, index) in self.0.iter_mut().zip(Self::ORDER) {
             *value = context.uc_mcontext.gregs[index as usize];
@@ -313,7 +314,8 @@ unsafe extern "C" fn trampoline() {
         "xsavec64 [rsp]",
         "jmp 3f",
         "2: xsave64 [rsp]",
-        // What the calling convention promises the body, and nothing for the next thread to see.
+        // The state that the calling convention promises the body, which shows the next thread
+        // nothing of this one.
         "3: fninit",
         "test eax, {avx}",
         "jz 4f",

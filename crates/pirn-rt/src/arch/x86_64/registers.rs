@@ -60,7 +60,7 @@ pub unsafe fn call_with_tp(tp: usize, function: unsafe extern "C" fn(*mut u8), d
     }
 }
 
-/// As [`call_with_tp`], unless [`tp_by_system_call`].
+/// Does what [`call_with_tp`] does, unless [`tp_by_system_call`].
 ///
 /// # Safety
 /// As for `call_with_tp`.
@@ -87,7 +87,7 @@ pub(crate) unsafe fn call_with_tp_by_instruction(
     }
 }
 
-/// As [`call_with_tp`], anywhere.
+/// Does what [`call_with_tp`] does, on any machine.
 #[cold]
 unsafe fn call_with_tp_by_system_call(
     tp: usize,
@@ -181,7 +181,7 @@ impl Extra {
     /// Loads them into the registers of the running code.
     ///
     /// # Safety
-    /// Code that uses them, from here on, is that to which they belong.
+    /// The code that uses these registers from here on must be the code to which the values belong.
     pub(crate) unsafe fn load(self) {
         let now = Extra::read();
         // SAFETY: the caller's contract. Programs may use FSGSBASE, or the kernel sets the base;

@@ -120,8 +120,8 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
     }
 }
 
-/// As [`switch`], by a system call, where programs may not use FSGSBASE. The stack pointer is `way`
-/// for a moment: `to`, or under valgrind [`NOWHERE`](super::NOWHERE).
+/// Does what [`switch`] does by a system call, where programs may not use FSGSBASE. The stack
+/// pointer is `way` for a moment: `to`, or under valgrind [`NOWHERE`](super::NOWHERE).
 ///
 /// # Safety
 /// As for `switch`.

@@ -1,4 +1,4 @@
-//! x86-64: what reading a stack takes.
+//! x86-64: what a reader of a stack needs to know of the machine.
 
 use super::{call_as_pthread, fetch_u64};
 use core::arch::global_asm;

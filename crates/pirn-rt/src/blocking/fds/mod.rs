@@ -38,7 +38,7 @@ mod waiters;
 const CHUNK: usize = 1024;
 const CHUNKS: usize = 1024;
 
-/// Its creation was seen, so the flags below tell the truth (unless it is shared).
+/// The descriptor's creation was seen, so the flags below tell the truth (unless it is shared).
 const KNOWN: u32 = 1;
 /// There is, or was, another descriptor for the same open file.
 const SHARED: u32 = 2;
@@ -49,19 +49,21 @@ const TIMEOUTS: u32 = 8;
 /// epoll reports its events, under the current generation.
 const REGISTERED: u32 = 16;
 
-/// It is a pipe, a socket or the like.
+/// The descriptor is a pipe, a socket or the like.
 const POLLABLE: u32 = 32;
 // 64 is the mark of `review`.
 const _: () = assert!(review::UNREVIEWED == 64);
-/// It is a TCP stream: a short read leaves nothing behind.
+/// The descriptor is a TCP stream: a short read leaves nothing behind.
 const STREAM: u32 = 128;
 /// A short read may leave something behind for which there will be no event.
 const UNEVEN: u32 = 256;
-/// Reads of it may wait for more than one byte, by `SO_RCVLOWAT`.
+/// A read may wait for more than one byte, by `SO_RCVLOWAT`.
 const LOW_WATER: u32 = 512;
 
 /// The entry of one descriptor.
 pub struct Entry {
+    /// The bits above. Relaxed everywhere: a thread learns of the descriptor from another thread by
+    /// synchronisation of the program's own, which orders the accesses.
     pub(super) flags: AtomicU32,
     /// When the kernel last said that the descriptor blocks; see [`status_flags`].
     pub(super) blocks_in: AtomicU32,
@@ -96,7 +98,7 @@ pub fn entry(fd: i32) -> Option<&'static Entry> {
 #[inline]
 pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
     if !runtime::is_started() || other_table::is_here() {
-        return None; // Nothing can wait for a descriptor yet, or for this one.
+        return None; // No thread can wait for a descriptor yet, or for this one.
     }
     let number = usize::try_from(fd).ok()?;
     // Acquire: as in `entry`. SAFETY: as in `entry`.
@@ -168,7 +170,7 @@ fn set_up(fd: i32, flags: u32) {
 pub fn duplicated(fd: i32, new: i32) {
     let mut inherited = of_unseen() & LOW_WATER;
     if let Some(entry) = existing(fd) {
-        // Relaxed: as in `set_flags`.
+        // Relaxed: see `Entry::flags`.
         inherited = entry.flags.fetch_or(SHARED, Ordering::Relaxed) & LOW_WATER;
         status_flags::forget(entry);
     }
@@ -185,7 +187,7 @@ pub fn closing(fd: i32) -> Option<u32> {
     let Some(entry) = existing(fd) else {
         return Some(0); // The generation that an entry begins with.
     };
-    // Relaxed: as in `set_flags`.
+    // Relaxed: see `Entry::flags`.
     if entry.flags.load(Ordering::Relaxed) & REGISTERED != 0 {
         runtime.poller.forget(fd);
     }
@@ -327,7 +329,7 @@ impl Entry {
         // Under the lock, so that `register` does not add flags of an earlier life.
         self.readiness.locked(|| {
             if self.generation() == generation {
-                // Relaxed: a thread learns of the descriptor by an edge of its own.
+                // Relaxed: see `Entry::flags`.
                 count_registered(self.flags.swap(flags, Ordering::Relaxed), flags);
                 status_flags::forget(self);
             }
@@ -336,12 +338,12 @@ impl Entry {
 
     /// Begins a life of which nothing is known. Takes no lock, because the code that a signal
     /// handler has interrupted may hold it. Wakes no thread, because that could change a queue
-    /// which the interrupted code is changing; so waiting threads are not told. A review that they
-    /// are promised stays: it tells them.
+    /// which the interrupted code is changing. So the waiting threads are not told now; the review
+    /// that is due for the descriptor stays due, and tells them.
     #[cold]
     fn begin_unknown_life(&self) {
         self.readiness.retire_unseen();
-        // Relaxed: as in `set_flags`.
+        // Relaxed: see `Entry::flags`.
         let before = self.flags.fetch_and(review::UNREVIEWED, Ordering::Relaxed);
         count_registered(before, 0);
         status_flags::forget(self);
@@ -370,7 +372,7 @@ impl Entry {
     #[inline]
     pub(super) fn is_stream(&self) -> bool {
         const ALL: u32 = KNOWN | SHARED | STREAM | UNEVEN;
-        // Relaxed: as in `set_flags`. Alone: what `uneven` tells of one number holds for all.
+        // Relaxed: see `Entry::flags`. Alone: what `uneven` tells of one number holds for all.
         self.flags.load(Ordering::Relaxed) & ALL == (KNOWN | STREAM)
     }
 
@@ -378,7 +380,7 @@ impl Entry {
     /// seen, and no other number stands for the same open file.
     #[inline]
     pub(super) fn is_known_and_alone(&self) -> bool {
-        // Relaxed: as in `set_flags`.
+        // Relaxed: see `Entry::flags`.
         self.flags.load(Ordering::Relaxed) & (KNOWN | SHARED) == KNOWN
     }
 
@@ -394,7 +396,7 @@ impl Entry {
     /// Makes sure that epoll reports this descriptor's events. `EPERM`: it cannot, because the
     /// descriptor is always ready (a regular file).
     pub fn register(&self, fd: i32) -> SysResult {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: see `Entry::flags`.
         if flags & (KNOWN | REGISTERED) == (KNOWN | REGISTERED) {
             return Ok(0);
         }
@@ -411,7 +413,7 @@ impl Entry {
         let result = runtime.poller.register_or_renew(fd, generation, renews);
         self.readiness.locked(|| {
             if result.is_ok() && self.generation() == generation {
-                // Relaxed: as in `set_flags`.
+                // Relaxed: see `Entry::flags`.
                 let before = self.flags.fetch_or(gained, Ordering::Relaxed);
                 count_registered(before, before | gained);
             }
@@ -457,7 +459,7 @@ pub fn is_shut(fd: i32) -> bool {
 /// be.
 #[inline]
 pub fn may_be_file(fd: i32) -> bool {
-    // Relaxed: as in `set_flags`.
+    // Relaxed: see `Entry::flags`.
     let pollable = existing(fd)
         .is_some_and(|entry| entry.flags.load(Ordering::Relaxed) & (POLLABLE | REGISTERED) != 0);
     !pollable && sys::is_file(fd)
@@ -466,7 +468,7 @@ pub fn may_be_file(fd: i32) -> bool {
 /// Notes that `SO_RCVTIMEO` or `SO_SNDTIMEO` was set.
 pub fn timeouts_set(fd: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        entry.flags.fetch_or(TIMEOUTS, Ordering::Relaxed); // Relaxed: see `Entry::flags`.
     }
 }
 
@@ -474,20 +476,20 @@ pub fn timeouts_set(fd: i32) {
 /// reads record by record.
 pub fn uneven(fd: i32) {
     if let Some(entry) = existing(fd) {
-        entry.flags.fetch_or(UNEVEN, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        entry.flags.fetch_or(UNEVEN, Ordering::Relaxed); // Relaxed: see `Entry::flags`.
     }
 }
 
 /// Notes that `SO_RCVLOWAT` was set: reads may wait for more than one byte, and fewer than that
-/// come without an event. Other numbers may mean the same socket. Without an entry, all that are
-/// made from then on begin with the note.
+/// come without an event. Other numbers may mean the same socket. If the descriptor has no entry,
+/// all entries that are made from then on begin with the note.
 pub fn low_water_set(fd: i32) {
     let note = |entry: &Entry| {
-        // Relaxed: as in `set_flags`.
+        // Relaxed: see `Entry::flags`.
         entry.flags.fetch_or(LOW_WATER | UNEVEN, Ordering::Relaxed);
     };
     if existing(fd).is_none() {
-        LOW_WATER_BEFORE.store(true, Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        LOW_WATER_BEFORE.store(true, Ordering::Relaxed); // Relaxed: see `Entry::flags`.
     }
     if let Some(entry) = existing(fd) {
         note(entry);
@@ -501,16 +503,16 @@ pub fn low_water_set(fd: i32) {
 /// `SO_RCVLOWAT` was set where there was no entry to note it: before the first thread, say.
 static LOW_WATER_BEFORE: AtomicBool = AtomicBool::new(false);
 
-/// Returns the flags with which the entry of a descriptor begins whose creation was not seen.
+/// Returns the first flags of the entry of a descriptor whose creation was not seen.
 pub(super) fn of_unseen() -> u32 {
-    // Relaxed: as in `set_flags`.
+    // Relaxed: see `Entry::flags`.
     let before = LOW_WATER_BEFORE.load(Ordering::Relaxed);
     if before { LOW_WATER | UNEVEN } else { 0 }
 }
 
 /// Notes that a listener has accepted a connection, which has its options.
 pub fn accepted(listener: i32, fd: i32) {
-    // Relaxed: as in `set_flags`.
+    // Relaxed: see `Entry::flags`.
     let options = existing(listener).map_or_else(of_unseen, |it| it.flags.load(Ordering::Relaxed));
     set_up(fd, KNOWN | POLLABLE | options & (UNEVEN | LOW_WATER));
 }
@@ -524,7 +526,7 @@ impl Entry {
     /// Returns whether reads may wait for more than one byte, by `SO_RCVLOWAT`.
     #[inline]
     pub(in crate::blocking) fn has_low_water(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & LOW_WATER != 0 // Relaxed: as in `set_flags`.
+        self.flags.load(Ordering::Relaxed) & LOW_WATER != 0 // Relaxed: see `Entry::flags`.
     }
 
     /// Returns the time at which an operation that begins now times out, by the socket option
@@ -535,7 +537,7 @@ impl Entry {
     }
 
     fn timeout(&self, fd: i32, interest: Interest) -> Option<u64> {
-        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: as in `set_flags`.
+        let flags = self.flags.load(Ordering::Relaxed); // Relaxed: see `Entry::flags`.
         if flags & (KNOWN | SHARED | REGISTERED | TIMEOUTS) == (KNOWN | REGISTERED) {
             return None;
         }
@@ -553,7 +555,7 @@ impl Entry {
     }
 }
 
-/// Does the same as [`Entry::deadline`] for any number.
+/// Returns what [`Entry::deadline`] returns, for any number.
 pub fn deadline(fd: i32, interest: Interest) -> Deadline {
     entry(fd).map_or(Deadline::NEVER, |entry| entry.deadline(fd, interest))
 }

@@ -50,16 +50,16 @@ use core::task::Waker;
 /// An event of a descriptor.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
-    /// It may be readable.
+    /// The descriptor may be readable.
     pub(crate) read: bool,
-    /// It may be writable.
+    /// The descriptor may be writable.
     pub(crate) write: bool,
-    /// It has something to read that a short read may leave behind.
+    /// The descriptor has something to read that a short read may leave behind.
     pub(crate) lasting: bool,
 }
 
 impl Event {
-    /// All that an event can say.
+    /// An event that says all that an event can say.
     pub(crate) const ALL: Event = Event {
         read: true,
         write: true,
@@ -128,7 +128,8 @@ impl Readiness {
     /// find nothing.
     #[inline]
     pub(crate) fn is_emptied(&self, since: (u32, u32)) -> bool {
-        // Relaxed: the word alone is the news. That of a lasting event comes with the count.
+        // Relaxed: the word carries no other data. A reader that has seen the count of an event
+        // sees whether the event is a lasting one.
         self.emptied.load(Relaxed) == pair(since) && !self.is_lasting(since.0)
     }
 
@@ -158,7 +159,7 @@ impl Readiness {
                 }
                 if core::mem::take(&mut first) {
                     if event.lasting {
-                        // Relaxed: before the count, which orders it for those that see the count.
+                        // Relaxed: the store of the count orders it for threads that see the count.
                         self.lasting.store(generation.wrapping_add(1), Relaxed);
                     }
                     for (interest, wanted) in [(Interest::Read, read), (Interest::Write, write)] {
@@ -188,8 +189,8 @@ impl Readiness {
         next
     }
 
-    /// Ends the life of the descriptor, unless it is an earlier one than `generation`. Returns the
-    /// next generation if it did.
+    /// Ends the life `generation` of the descriptor, unless that life has ended. Returns the next
+    /// generation if it did.
     pub(crate) fn retire_from(&self, generation: u32) -> Option<u32> {
         let next = generation.wrapping_add(1);
         // Release: as in `retire_unseen`. Relaxed on failure: nothing is concluded.
@@ -334,7 +335,7 @@ impl Readiness {
     /// Takes an observer out, if it is there. A task's waker is the caller's afterwards.
     ///
     /// # Safety
-    /// It observes no other descriptor.
+    /// The waiter observes no other descriptor.
     pub unsafe fn stop_observing(&self, waiter: &FdWaiter) {
         // SAFETY: the caller's contract.
         unsafe { self.waiters.lock().remove(waiter) };

@@ -38,7 +38,7 @@ pub struct FdCall {
     restarts: Restarts,
 }
 
-/// When a signal's handler with `SA_RESTART` has a call begin again, in place of `EINTR`.
+/// When a call begins again after a signal handler with `SA_RESTART`, in place of `EINTR`.
 #[derive(Clone, Copy)]
 pub enum Restarts {
     /// If the call has no time limit.
@@ -204,7 +204,7 @@ struct FdWait<'a> {
     interest: Interest,
     deadline: Deadline,
     reason: WaitReason,
-    /// Whether a handler with `SA_RESTART` has the call begin again.
+    /// Whether the call begins again after a handler with `SA_RESTART`.
     restarts: bool,
     waiting: Waiting,
 }
@@ -226,8 +226,8 @@ impl FdWait<'_> {
         let Entry { readiness, .. } = entry;
         loop {
             entry.register(fd)?;
-            // Once woken it may owe the hand-off: others wait until it has woken the next, and must
-            // not wait for a handler.
+            // Once woken, the thread may owe the hand-off: other threads wait until it has woken
+            // the next one, and must not wait for a handler.
             let held = NoPreempt::new();
             let begin = || Wait::interruptible(self.reason, Interruptible::Always);
             let joined = || entry.awaited();

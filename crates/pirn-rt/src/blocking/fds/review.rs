@@ -15,7 +15,7 @@
 //! A review of many descriptors goes in steps, with threads and events between them: two system
 //! calls each for 10,000 connections took 10 ms in one go, once per second.
 //!
-//! When a review is due, and which carrier takes it, is decided by the [`protocol`].
+//! The [`protocol`] decides when a review is due, and which carrier takes it.
 
 use crate::blocking::fds::readiness::Event;
 use crate::blocking::fds::{self, readiness, status_flags};

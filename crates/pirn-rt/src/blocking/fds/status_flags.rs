@@ -8,8 +8,8 @@
 //! program that hands a descriptor on to non-blocking code does so right after a wait.)
 //!
 //! `connect` has no flag for "do not wait", so Pirn *lends* the socket `O_NONBLOCK` for the
-//! duration of one system call. Meanwhile the program may change the flag itself. Its last setting
-//! holds in the end, and is what it is shown.
+//! duration of one system call. Meanwhile the program may change the flag itself. The program's
+//! last setting holds in the end, and the program is always shown its own setting.
 
 use crate::blocking::fds::{self, Entry, LENT};
 use crate::sys::{self, Errno, SysResult, call};

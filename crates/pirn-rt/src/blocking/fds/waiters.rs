@@ -30,7 +30,7 @@ pub(crate) struct FdWaiters {
     observers: List<FdWaiter>,
 }
 
-/// Whom an event wakes.
+/// The thread or task that an event wakes.
 enum Target {
     Thread(NonNull<Wait>),
     /// The place of a task's waker, which the lock of the lists guards.
@@ -46,8 +46,8 @@ enum Claim {
 /// Wakes of a descriptor's waiters, collected under the lock of their lists, to be performed after
 /// it.
 ///
-/// Those of tasks are apart: a [`Wakeup`], which each wait of each thread passes on, stays small
-/// and needs no code to drop it.
+/// The wakes of tasks have a list of their own: so a [`Wakeup`], which each wait of each thread
+/// passes on, stays small and needs no code to drop it.
 pub(crate) struct FdWakes {
     threads: WakeList,
     tasks: [Option<Waker>; FdWakes::TASKS],
@@ -145,7 +145,7 @@ impl FdWaiter {
     /// Claims the waiter, unless another thread has.
     ///
     /// # Safety
-    /// It has just been taken out of its list, under the lock that the caller still holds.
+    /// The waiter has just been taken out of its list, under the lock that the caller still holds.
     unsafe fn claim(&self, outcome: Outcome) -> Option<Claim> {
         // SAFETY: what it refers to outlives its stay in the list, and the lock, by the contract of
         // `append`.
@@ -210,7 +210,7 @@ impl FdWaiters {
     }
 
     /// # Safety
-    /// It waits for no other descriptor.
+    /// The waiter waits for no other descriptor.
     pub(crate) unsafe fn remove(&mut self, waiter: &FdWaiter) {
         // SAFETY: the caller's contract; of this descriptor's lists it can only be in this one.
         unsafe { self.list_of(waiter).remove(waiter) };

@@ -32,7 +32,8 @@ pub(super) fn join(count: &AtomicU32) {
 /// Counts waiters out, under the lock.
 #[inline]
 pub(super) fn leave(count: &AtomicU32, waiters: u32) {
-    // Relaxed: a hint going down. Under the lock, so no other thread changes it.
+    // Relaxed: a waker that sees the count too high only looks in vain. No other thread changes the
+    // count, because the caller has the lock.
     count.store(count.load(Relaxed) - waiters, Relaxed);
 }
 

@@ -1,17 +1,17 @@
 //! The turn of a thread that has been overtaken for long.
 //!
-//! A lock is not passed on: its releaser wakes a waiter, which tries again when it runs. If the
-//! releaser goes on, it may have taken the lock again by then, and it is nearly always interrupted
-//! where it has it: the waiter waits once more. That is how a lock is fast; but a thread that takes
-//! a lock in a loop kept others from it for 5 to 20 s, and for ever if it waits or yields while it
-//! has it. So the releaser gives way, right after the release, to a waiter that has been
-//! [overtaken](crate::vthread::wait_reason::WaitInfo::queue_up) for a millisecond or two. The
-//! kernel does the same when it wakes a thread that has slept for long.
+//! The releaser of a lock does not pass it on: it wakes a waiter, which tries again when it runs.
+//! The releaser goes on, may have taken the lock again by then, and is nearly always preempted
+//! while it holds the lock: so the waiter waits once more. This makes locks fast. But a thread that
+//! takes a lock in a loop kept others from it for 5 to 20 s, and for ever if the thread waits or
+//! yields while it holds the lock. So the releaser gives way, right after the release, to a waiter
+//! that has been [overtaken](crate::vthread::wait_reason::WaitInfo::queue_up) for a millisecond or
+//! two. The kernel's scheduler also lets a thread that has slept for long run before its waker.
 //!
 //! To the parking lot, a thread that waits for one event after the other looks like one that is
-//! overtaken. One that is woken by an event gains little, and a thread that tells a thousand others
-//! would go to the back of the queue a thousand times. So the waker gives way always if it releases
-//! a lock, and a few times per millisecond and processor if this may be an event.
+//! overtaken. To give way to it gains little, and a waker that tells a thousand others of an event
+//! would go to the back of the queue a thousand times. So a waker always gives way if it releases a
+//! lock, and only a few times per millisecond and processor if the wake may be an event.
 
 use crate::blocking::parking_lot::LOCK;
 use crate::no_suspend::{self, NoSuspend};
@@ -34,8 +34,8 @@ pub(super) fn wake(key: usize, thread: Claimed) {
     });
 }
 
-/// Has the running thread, which has woken some whose turn it is, give way to them; `is_lock` as
-/// [`is_free_lock`] has said before the wakes.
+/// Makes the running thread give way to the threads that it has just woken because their turn has
+/// come. `is_lock`: what [`is_free_lock`] returned before the wakes.
 #[cold]
 pub fn give_way(is_lock: bool) {
     let section = NoSuspend::new();
@@ -46,7 +46,7 @@ pub fn give_way(is_lock: bool) {
     }
 }
 
-/// Returns whether a wake by this key, of a thread that waits still, is the release of a lock.
+/// Returns whether the caller, which is about to wake a waiter of this key, releases a lock.
 #[cold]
 pub(super) fn is_free_lock(key: usize) -> bool {
     match key & 3 {
@@ -56,7 +56,7 @@ pub(super) fn is_free_lock(key: usize) -> bool {
     }
 }
 
-/// Returns whether the running thread gives way to those that it wakes.
+/// Returns whether the running thread gives way to the threads that it wakes.
 fn may_give_way(is_lock: bool, processor: Option<Holder<'_>>) -> bool {
     is_lock
         || match processor {
@@ -65,22 +65,23 @@ fn may_give_way(is_lock: bool, processor: Option<Holder<'_>>) -> bool {
         }
 }
 
-/// Returns whether a thread without a processor may give way to what may have waited for an event.
+/// Returns whether a thread without a processor may give way to a thread that may have waited for
+/// an event.
 fn may_nap() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     is_turn(&LAST)
 }
 
-/// Returns whether a wake is for the platform threads that wait for its word rather than for the
-/// virtual ones, which otherwise come first, and run before the kernel could switch.
+/// Returns whether a waker wakes the platform threads that wait for its word before the virtual
+/// ones. Otherwise the virtual threads come first, and run before the kernel could switch.
 #[cold]
 pub(in crate::blocking) fn is_kernels_turn() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     is_turn(&LAST)
 }
 
-/// Calls `wake`, which wakes platform threads that wait for the word, and gives way to those that
-/// it says it has woken, if the word is a free lock's. Returns their number.
+/// Calls `wake`, which wakes platform threads that wait for the word and returns their number. If
+/// it has woken any and the word is a free lock, gives way to them. Returns the number.
 #[cold]
 pub(in crate::blocking) fn wake_kernels(word: usize, wake: impl FnOnce() -> usize) -> usize {
     let virtually = vthread::current().is_some() && !no_suspend::forbids_preemption();
@@ -97,7 +98,7 @@ pub(in crate::blocking) fn wake_kernels(word: usize, wake: impl FnOnce() -> usiz
     woken
 }
 
-/// Returns whether the last time was [`NAP_EVERY`] ago; then it is now.
+/// Returns whether [`NAP_EVERY`] has passed since this last returned `true`.
 fn is_turn(last: &AtomicU64) -> bool {
     let now = time::coarse();
     // Relaxed, both: a limit that need not be exact.

@@ -301,8 +301,8 @@ pub(super) fn wake_all(bucket: usize) {
     });
 }
 
-/// Claims a waiter and adds its wake, after which it is the last if there are `count` wakes or the
-/// list is full.
+/// Claims a waiter, and adds its wake to `wakes`. The visit ends when there are `count` wakes, or
+/// the list is full.
 fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
     let Some(wakeup) = claim(bucket, waiter) else {
         return Visit::Leave;
@@ -344,7 +344,8 @@ pub(crate) fn requeue(from: usize, to: usize, count: usize) -> usize {
         (second, first)
     };
     let moved = put(source.take(from, count), &mut target, to, b);
-    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst); // SeqCst: as in `count::join`.
+    // SeqCst: pairs with the waker's fence (step b in `count`).
+    LOT[b].waiting.fetch_add(moved as u32, Ordering::SeqCst);
     count::leave(&LOT[a].waiting, moved as u32);
     moved
 }
@@ -372,11 +373,12 @@ fn put(
 /// Announces, while `f` runs, that the calling platform thread waits for `key` in the kernel.
 pub fn in_kernel<R>(key: usize, f: impl FnOnce() -> R) -> R {
     let bucket = &LOT[bucket_of(key)];
-    // SeqCst: pairs with the waker's fence, as in `lot_count`: either the waker sees the count, or
-    // the kernel sees the new value of the word.
+    // SeqCst: pairs with the waker's fence: either the waker sees the count, or the kernel sees the
+    // new value of the word.
     bucket.platform.fetch_add(1, Ordering::SeqCst);
     let result = f();
-    bucket.platform.fetch_sub(1, Ordering::Relaxed); // Relaxed: a hint going down.
+    // Relaxed: a waker that sees the count too high makes one system call too many.
+    bucket.platform.fetch_sub(1, Ordering::Relaxed);
     result
 }
 
@@ -405,7 +407,7 @@ static MARKED: [AtomicU64; BUCKETS / 64] = [const { AtomicU64::new(0) }; BUCKETS
 /// Whether a bucket may be marked.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// Has all that wait in a bucket woken soon. Async-signal-safe.
+/// Makes a carrier wake all waiters of a bucket soon. Async-signal-safe.
 #[cold]
 fn post(bucket: usize) {
     let Some(runtime) = runtime::get() else {

@@ -40,11 +40,11 @@ pub(crate) trait Keyed: Linked {
 /// The answer of a visitor about a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Visit {
-    /// It stays in its queue.
+    /// The waiter stays in its queue.
     Leave,
-    /// It is taken out.
+    /// The waiter is taken out.
     Take,
-    /// It is taken out, and no other is visited: even a look at the next one is a cache miss.
+    /// The waiter is taken out, and no other is visited: even a look at the next is a cache miss.
     TakeLast,
 }
 
@@ -86,7 +86,7 @@ impl<T: Keyed> KeyedQueues<T> {
     /// Removes a waiter, if it is in its queue.
     ///
     /// # Safety
-    /// It is in no other bucket's queue.
+    /// The waiter is in no other bucket's queue.
     pub(crate) unsafe fn remove(&mut self, waiter: &T) {
         let key = waiter.key();
         match self.table.place_of(key) {
@@ -100,8 +100,7 @@ impl<T: Keyed> KeyedQueues<T> {
         }
     }
 
-    /// Visits the waiters of `key` in order of arrival, and takes those out for which `visit` says
-    /// so.
+    /// Visits the waiters of `key` in order of arrival, and takes out a waiter if `visit` says so.
     #[inline]
     pub(crate) fn walk(&mut self, key: usize, mut visit: impl FnMut(&T) -> Visit) {
         if let Some(place) = self.table.place_of(key) {
@@ -131,7 +130,7 @@ impl<T: Keyed> KeyedQueues<T> {
         taken
     }
 
-    /// Does the same as [`walk`](Self::walk) with the waiters of all keys, one key after the other.
+    /// Does what [`walk`](Self::walk) does for the waiters of all keys, one key after the other.
     /// May visit a waiter twice.
     pub(crate) fn walk_all(&mut self, mut visit: impl FnMut(&T) -> Visit) {
         let mut flow = self.walk_few(&mut visit);
@@ -252,7 +251,7 @@ pub(super) fn bytes() -> usize {
 
 /// See the module's documentation.
 pub(super) struct Table<T> {
-    /// None, or a power of two; a quarter of them are free.
+    /// Their number is 0 or a power of two; at least a quarter of them are free.
     places: OwnVec<Place<T>>,
     /// The number of places that are not free.
     used: u32,

@@ -36,11 +36,12 @@ pub(crate) fn after_fork() {
     REQUEST.state.store(0, Relaxed); // Relaxed: there is one thread.
 }
 
-/// Calls `read` while a signal stops a platform thread of this process, if that comes in time: the
-/// handler of the signal must be the one that `pirn` installs. `read` neither
-/// allocates nor takes locks, and what it returns is dropped if it took too long.
+/// Calls `read` while a signal stops a platform thread of this process, if the thread answers in
+/// time: the handler of the signal must be the one that `pirn` installs. `read` neither allocates
+/// nor takes locks. If it takes too long, this function drops what it returns.
 ///
-/// The thread is not the calling one, and runs: a signal would end some system calls.
+/// The thread must not be the calling one, and must be running: a signal would end some system
+/// calls.
 pub fn with<R>(thread: u32, read: impl FnOnce(Registers) -> R) -> Option<R> {
     let patience = (0..PATIENCE).take_while(|round| {
         let asked = REQUEST.ask(thread);

@@ -45,7 +45,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// `IDLE → ASKED`. The signal follows. Returns `false` if another asks just now.
+    /// `IDLE → ASKED`. The signal follows. Returns `false` if another reader asks just now.
     #[must_use = "`true` is the duty to withdraw or to release"]
     pub(crate) fn ask(&self, thread: u32) -> bool {
         let asked = u64::from(thread) << SHIFT | ASKED;

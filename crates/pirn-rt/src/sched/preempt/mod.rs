@@ -9,7 +9,7 @@
 //!                              5. the thread is put aside; the carrier looks around
 //! ```
 //!
-//! The handler refuses where the thread may hold something of its carrier's, or of libc's:
+//! The handler refuses where the thread may hold something that belongs to its carrier or to libc:
 //! * it is in a [section](crate::no_suspend), or it asked not to be preempted;
 //! * it executes code of libc or of libraries that libc calls ([`code`]);
 //! * it runs on another stack than its own, or that has too little room;
@@ -42,17 +42,18 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use request::Reason;
 
-/// The signal that asks. It is ignored by default, so a program that is started by `exec` while one
-/// is pending is not harmed.
+/// The signal that asks a thread to give way. Its default action is to do nothing, so it does no
+/// harm to a program that is started by `exec` while one is pending.
 pub const SIGNAL: c_int = libc::SIGURG;
 
-/// The value that comes with the signal, so that it is not taken for one of the program's.
+/// The value that comes with the signal. By it the handler tells the monitor's signal from one of
+/// the program's.
 pub const MARKER: usize = usize::from_ne_bytes(*b"preempt!");
 
 /// Stack for what the trampoline calls, in bytes: twice what an unoptimised build uses.
 const ROOM: usize = 6 << 10;
 
-/// The same if it calls handlers of the program, which need what the program gives them.
+/// The stack that is needed, in bytes, if the trampoline calls signal handlers of the program.
 const ROOM_FOR_HANDLERS: usize = 16 << 10;
 
 /// Whether threads are preempted in this process.
@@ -120,8 +121,8 @@ pub unsafe fn interrupt(context: *mut c_void) {
     }
 }
 
-/// Returns whether the thread that a carrier runs has been asked to give way. Not, if a scheduler
-/// of the program runs it.
+/// Returns whether the monitor has asked the thread on a carrier to give way. Returns `false` if a
+/// scheduler of the program runs the thread.
 fn is_asked(carrier: &Carrier) -> bool {
     carrier.occupied().is_some_and(|processor| {
         let tick = processor.tick.load(Relaxed); // Relaxed: our own carrier's.
@@ -129,8 +130,8 @@ fn is_asked(carrier: &Carrier) -> bool {
     })
 }
 
-/// Suspends the thread until a carrier resumes it, if it was asked to give way, and runs what it
-/// is [pending](safepoint) for it. Called by the trampoline, in a section.
+/// If the thread was asked to give way, suspends it until a carrier resumes it. Then runs what is
+/// [pending](safepoint) for the thread. Called by the trampoline, in a section.
 unsafe extern "C-unwind" fn give_way(place: &mut SavedRegisters) {
     let section = NoSuspend::adopt();
     let Some(thread) = vthread::current().filter(|_| !arch::has_unsaved_state()) else {

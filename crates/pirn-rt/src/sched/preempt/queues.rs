@@ -1,25 +1,24 @@
-//! The threads of a runtime that are not in the ordinary queues: those that are urgent, and those
-//! that have been preempted.
+//! The threads of a runtime that are in no ordinary queue: urgent threads and preempted threads.
 //!
-//! A thread that computes is put aside, by [`preempt`](super), when others wait. Carriers
-//! then take threads in this order:
+//! [`preempt`](super) puts a thread that computes aside when other threads wait. Carriers then take
+//! threads in this order:
 //!
-//! 1. urgent threads: those that were woken by the events for which a thread was preempted, or by
-//!    a carrier that awoke for events when there was no processor for it, or when others had been
-//!    put aside;
-//! 2. a thread that was interrupted for them in its first slice: it goes on with that;
-//! 3. a computing thread, one that has used up a slice, if none has run for
+//! 1. an urgent thread. A thread is urgent if an event woke it for which another thread was
+//!    preempted, or if it was woken by a carrier that awoke for events when no processor was free
+//!    for that carrier, or when other threads had been put aside;
+//! 2. a thread that was preempted for urgent threads in its first slice: it continues the slice;
+//! 3. a computing thread, which is one that has used up a slice, if no computing thread has run for
 //!    [`OVERDUE_NS`];
-//! 4. what there was before preemption: own queue, injector, events;
+//! 4. a thread from the other sources: the processor's own queue, the injector, events;
 //! 5. a computing thread.
 //!
-//! A computing thread that was interrupted for something urgent comes back to the front of its
-//! kind, and goes on with its slice. One that has used its slice up goes to their end.
+//! A computing thread that was preempted for an urgent thread goes to the front of the computing
+//! queue, and continues its slice. One that has used its slice up goes to the end.
 //!
-//! The second place is not with the computing threads, because any thread may be interrupted at its
-//! first slice: also one of ten thousand that serve a connection each, if the kernel or the
-//! hypervisor took the core away meanwhile. In the computing queue they starved, the
-//! newest first, for up to two seconds.
+//! The second place has a queue of its own, because any thread may be preempted in its first slice:
+//! also one of ten thousand that serve a connection each, if the kernel or the hypervisor took the
+//! core away meanwhile. In the computing queue they starved, the newest first, for up to two
+//! seconds.
 
 use super::request::Resumed;
 use crate::sched::Holder;
@@ -31,8 +30,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// While others are never out of work, a computing thread runs this often.
 const OVERDUE_NS: u64 = 2_000_000;
-/// After this many urgent threads in a row, one of the others runs, if there is any: events may
-/// come for as long as there is work.
+/// After this many urgent threads in a row, a carrier takes another thread, if there is one: events
+/// may come for as long as there is work.
 const MOST_URGENT: u32 = 64;
 /// A shorter slice would cost more than it is worth.
 const SHORT_NS: u64 = 1_000_000;
@@ -90,7 +89,7 @@ impl Preempted {
     pub(crate) fn put_aside(&self, thread: Ready, elapsed: u64, computes: bool, over: bool) {
         if computes {
             // A slice may take longer than it should. The others must come between two of them.
-            self.last.store(sys::now(), Relaxed); // Relaxed: a hint.
+            self.last.store(sys::now(), Relaxed); // Relaxed: see `is_overdue`.
         }
         if over || elapsed >= self.slice_ns {
             thread.core().used.set(Used::new(0, true));
@@ -106,21 +105,23 @@ impl Preempted {
 
     /// Returns whether a computing thread has waited for too long.
     fn is_overdue(&self) -> bool {
-        // Relaxed: a hint. Another carrier's clock may be a little ahead.
+        // Relaxed: by a stale time a computing thread runs a little early. Another carrier's clock
+        // may be a little ahead.
         let since = sys::now().saturating_sub(self.last.load(Relaxed));
         self.computing.len() > 0 && since >= OVERDUE_NS
     }
 
     /// Returns for how long a thread may go on while others wait.
     ///
-    /// It `computes` if it has used up a slice before. Threads wait in the queues, which it may be
-    /// filling itself (`queued`), or have been interrupted in their first slice, or have been put
-    /// aside and share `processors`.
+    /// `computes`: the thread has used up a slice before. `queued`: threads wait in the ordinary
+    /// queues, which the thread may be filling itself. Threads that were preempted in their first
+    /// slice count as queued. Computing threads share the `processors`.
     #[inline]
     pub(crate) fn limit(&self, computes: bool, queued: bool, processors: usize) -> Option<u64> {
         let slice = self.slice_ns;
         let short = slice.min(SHORT_NS);
-        // Without these, one would wait for ever for an urgent thread that spins until it goes on.
+        // An interrupted thread counts. Otherwise it would wait for ever for an urgent thread that
+        // spins until the interrupted one goes on.
         let queued = queued || self.interrupted.len() > 0;
         let for_queued = queued.then_some(if computes { short } else { slice });
         let fellows = self.computing.len().div_ceil(processors) as u64;
@@ -160,7 +161,7 @@ impl Holder<'_> {
         let queues = &self.runtime().preempted;
         let thread = queues.computing.pop(1, |_| ())?;
         let now = self.go_on(&thread);
-        queues.last.store(now, Relaxed); // Relaxed: a hint.
+        queues.last.store(now, Relaxed); // Relaxed: see `is_overdue`.
         Some(thread)
     }
 

@@ -7,7 +7,7 @@
 //! weakened to Relaxed, is found by one of its models.
 
 use crate::primitives::{
-    AtomicBool, AtomicU64,
+    AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -16,7 +16,7 @@ use crate::primitives::{
 pub(crate) enum Reason {
     /// Something urgent waits. The thread goes on soon.
     Urgent,
-    /// Its slice is over. The others of its kind come first.
+    /// The slice of the thread is over. The other threads of its kind come first.
     Slice,
 }
 
@@ -38,10 +38,8 @@ pub(crate) struct Request {
     /// The count of switches with which a thread last went on with its slice, with a bit above it
     /// that distinguishes the first from none.
     resumed: AtomicU64,
-    /// Its beginning; the lowest bit says whether the thread computes.
+    /// When that slice began; the lowest bit says whether the thread computes.
     began: AtomicU64,
-    /// Whether the holder is not to be sent signals.
-    exempt: AtomicBool,
 }
 
 /// Set in `request` and `resumed` above the count of switches.
@@ -57,12 +55,11 @@ impl Request {
             since: AtomicU64::new(0),
             resumed: AtomicU64::new(0),
             began: AtomicU64::new(0),
-            exempt: AtomicBool::new(false),
         }
     }
 
-    /// Asks the thread that has run since switch `tick`, at the time `since`, to give way. The
-    /// monitor's alone.
+    /// Asks the thread that has run since switch `tick`, at the time `since`, to give way. Only the
+    /// monitor calls this.
     pub(crate) fn ask(&self, tick: u32, since: u64, reason: Reason) {
         let kind = match reason {
             Reason::Urgent => URGENT,
@@ -86,7 +83,8 @@ impl Request {
         (request as u32 == tick).then(|| (reason, self.since.load(Relaxed)))
     }
 
-    /// Notes that the thread of switch `tick` goes on with an earlier slice. The holder's alone.
+    /// Notes that the thread of switch `tick` goes on with an earlier slice. Only the holder calls
+    /// this.
     pub(crate) fn resume(&self, tick: u32, slice: Resumed) {
         let began = slice.since & !1 | u64::from(slice.computes);
         self.began.store(began, Relaxed); // Relaxed: published by the next store.
@@ -105,15 +103,5 @@ impl Request {
                 computes: began & 1 != 0,
             }
         })
-    }
-
-    /// Says whether the holder may be sent signals.
-    pub(crate) fn exempt(&self, exempt: bool) {
-        self.exempt.store(exempt, Relaxed); // Relaxed: a hint.
-    }
-
-    /// Returns whether the holder must not be sent signals.
-    pub(crate) fn is_exempt(&self) -> bool {
-        self.exempt.load(Relaxed) // Relaxed: a hint.
     }
 }

@@ -55,9 +55,9 @@ const BUSY: u64 = NEVER;
 pub(crate) struct Schedule {
     /// When the next review is due; 0: no thread has begun to wait since the last one began.
     pub(crate) due: AtomicU64,
-    /// When the next step of the review that has begun is due; 0: none has.
+    /// When the next step of the review that has begun is due; 0: no review has begun.
     pub(crate) step: AtomicU64,
-    /// The number that the next step begins with. Only who takes a step uses it.
+    /// The number that the next step begins with. Only the carrier that takes a step uses it.
     pub(crate) first: AtomicU32,
 }
 
