@@ -78,6 +78,8 @@ mod pages {
     pub struct FifteenMinutes;
     #[doc = include_str!("../README.md")]
     pub struct Readme;
+    #[doc = include_str!("seeing-inside.md")]
+    pub struct SeeingInside;
     #[doc = include_str!("settings.md")]
     pub struct Settings;
     #[doc = include_str!("structured-concurrency.md")]
