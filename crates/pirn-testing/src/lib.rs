@@ -58,6 +58,13 @@ pub fn patient(limit: Duration) -> Duration {
     limit.mul_f64(patience() * pace())
 }
 
+/// Ends this process if it hangs: the child of a fork, which has no watchdog. What the process
+/// executes keeps the limit; its own children do not.
+pub fn end_if_it_hangs() {
+    // SAFETY: no pointers.
+    unsafe { libc::alarm(patient(Duration::from_secs(120)).as_secs() as u32) };
+}
+
 /// Returns how many times longer work takes here than on a machine with nothing else to do: the
 /// threads that run, or wait for a processor or a disk, per processor, as the kernel averages it
 /// over a minute. Opens no descriptor, on whose numbers tests rely.

@@ -436,8 +436,7 @@ mod tests {
         // SAFETY: the child uses what glibc keeps usable after a fork.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            // SAFETY: ends a child that waits for ever; the parent sees the signal.
-            unsafe { libc::alarm(20) };
+            pirn_testing::end_if_it_hangs();
             after_fork();
             let dump = make(&Options::default());
             // SAFETY: ends the child without the exit handlers.

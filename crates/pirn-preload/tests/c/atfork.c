@@ -2,6 +2,7 @@
  * linker takes the function not from the part of the C library that belongs to each program, but
  * from libc itself. `atfork natively|virtually NUMBER`. */
 #include "../../../pirn/tests/c/pthread_checks.h"
+#include "limit.h"
 
 #pragma weak pthread_atfork
 
@@ -14,7 +15,7 @@ int pirn_is_virtual(pthread_t thread);
 /* The thread that has forked is one of libc's already. */
 static void handle_in_child(void)
 {
-	alarm(60);
+	limit_child();
 	handled = pirn_is_virtual != NULL && pirn_is_virtual(pthread_self()) ? 4 : 3;
 }
 

@@ -101,7 +101,6 @@ int main(int count, char **arguments)
 	void (*finish)(void);
 	pthread_t thread;
 
-	alarm(60); /* ends this process if it hangs */
 	if (count < 3)
 		return 2;
 	if (strcmp(arguments[2], "later") == 0) {

@@ -1,6 +1,7 @@
 /* Children of forks: threads in them are as in any process. Makes the check with the number that it
  * is given, on its first thread and then on another one: `forks natively|virtually NUMBER`. */
 #include "../../../pirn/tests/c/pthread_checks.h"
+#include "limit.h"
 #include <signal.h>
 
 /* Not buffered: children must not write it again. */
@@ -92,7 +93,7 @@ static pid_t fork_watched(void)
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0)
-		alarm(60);
+		limit_child();
 	return child;
 }
 
@@ -300,7 +301,7 @@ static int handled;
 /* Is a thread of libc's already, and may make others. */
 static void handle_in_child(void)
 {
-	alarm(60);
+	limit_child();
 	CHECK(gettid() == getpid());
 	usleep(100);
 	CHECK(pthread_mutex_lock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);

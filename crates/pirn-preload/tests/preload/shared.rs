@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -71,9 +72,22 @@ pub fn build(folder: &Folder, source: &str, arguments: &[&str]) -> Option<PathBu
     }
 }
 
+/// Returns a command for a program that is ended if it hangs.
+pub fn limited(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let limit = || {
+        pirn_testing::end_if_it_hangs();
+        Ok(())
+    };
+    // SAFETY: it changes no memory, and takes no lock that a thread may have held at the fork: std
+    // keeps all threads from changing the environment meanwhile.
+    unsafe { command.pre_exec(limit) };
+    command
+}
+
 /// Returns a command for a program with the library preloaded.
 pub fn preloaded(program: &Path) -> Command {
-    let mut command = Command::new(program);
+    let mut command = limited(program);
     for (name, _) in env::vars().filter(|(name, _)| name.starts_with("PIRN_")) {
         command.env_remove(name);
     }
@@ -100,7 +114,7 @@ pub fn as_natively_in(source: &str, check: &str) {
     let Some(program) = build(&folder, source, &[]) else {
         return;
     };
-    let (native, _) = run(Command::new(&program).args(["natively", check]));
+    let (native, _) = run(limited(&program).args(["natively", check]));
     for parallelism in ["1", "2", "8"] {
         let mut command = preloaded(&program);
         let command = command.env("PIRN_PARALLELISM", parallelism);

@@ -28,8 +28,7 @@ fn in_fork(body: impl FnOnce()) {
     // SAFETY: the children below use only what glibc keeps usable after a fork.
     let pid = check(unsafe { libc::fork() }).unwrap();
     if pid == 0 {
-        // SAFETY: ends a child that hangs; the parent sees the signal.
-        unsafe { libc::alarm(30) };
+        pirn_testing::end_if_it_hangs();
         let fine = catch_unwind(AssertUnwindSafe(body)).is_ok();
         // SAFETY: ends the child without the parent's exit handlers.
         unsafe { libc::_exit(i32::from(!fine)) };

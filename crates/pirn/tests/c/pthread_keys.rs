@@ -336,8 +336,7 @@ fn fork(child: impl FnOnce()) -> bool {
     // SAFETY: the children use only what glibc keeps usable after a fork.
     let pid = check(unsafe { libc::fork() }).unwrap();
     if pid == 0 {
-        // SAFETY: ends a child that hangs; the parent sees the signal.
-        unsafe { libc::alarm(30) };
+        pirn_testing::end_if_it_hangs();
         child();
         return true;
     }
