@@ -16,8 +16,9 @@
 //! `FUTEX_WAIT_REQUEUE_PI` and `FUTEX_CMP_REQUEUE_PI` are `ENOSYS`: the kernel would make a waiter
 //! the owner of the word.
 
-use crate::{identity, posix};
-use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use crate::{identity, posix, virtual_thread};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU32};
 use libc::{
     FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE_PI, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_OWNER_DIED,
     FUTEX_PRIVATE_FLAG, FUTEX_TID_MASK, FUTEX_TRYLOCK_PI, FUTEX_UNLOCK_PI, FUTEX_WAIT_BITSET,
@@ -25,7 +26,7 @@ use libc::{
 };
 use pirn_rt::blocking::futex;
 use pirn_rt::sched::runtime;
-use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 
 /// Performs a private futex operation with priority inheritance, or one of the rarer others.
@@ -49,6 +50,27 @@ pub(super) unsafe fn call(args: [usize; 6]) -> SysResult {
         FUTEX_WAIT_REQUEUE_PI | FUTEX_CMP_REQUEUE_PI => Err(Errno(libc::ENOSYS)),
         // SAFETY: the caller's contract.
         _ => unsafe { futex::wake_op(args) },
+    }
+}
+
+/// Says, once, that the running thread, which is about to wait, does not give its priority to the
+/// owner, if it has one to give: a real-time policy.
+#[cold]
+pub(crate) fn notice_no_inheritance() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    // Relaxed: no other data. A virtual thread has no such policy.
+    if SAID.load(Relaxed) || virtual_thread().is_some() {
+        return;
+    }
+    // SAFETY: no pointers.
+    let policy = unsafe { call!(libc::SYS_sched_getscheduler, 0) };
+    let policy = policy.map(|policy| policy as i32 & !libc::SCHED_RESET_ON_FORK);
+    if let Ok(libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE) = policy {
+        sys::notice_once(
+            &SAID,
+            "a thread with a real-time policy waits for a lock with priority inheritance \
+             (PTHREAD_PRIO_INHERIT, FUTEX_LOCK_PI), whose owner does not inherit its priority",
+        );
     }
 }
 
@@ -98,6 +120,7 @@ unsafe fn lock(word: &AtomicU32, wait: Option<i32>, time: usize) -> SysResult {
         {
             continue;
         }
+        notice_no_inheritance();
         let operation = (FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock) as usize;
         let (address, bits) = (word.as_ptr().addr(), u32::MAX as usize);
         let args = [address, operation, contended as usize, time, 0, bits];

@@ -48,6 +48,18 @@ pub fn notice(line: &str) {
     }
 }
 
+/// Writes a notice, the first time with this flag, that the system refuses another platform thread,
+/// and what happens without it.
+#[cold]
+pub fn notice_no_thread(said: &AtomicBool, error: &io::Error, so: &str) {
+    // Relaxed: no other data.
+    if !said.swap(true, Ordering::Relaxed) {
+        notice(&format!(
+            "no more platform threads ({error}): {so} (raise `ulimit -u` or the cgroup's pids.max)"
+        ));
+    }
+}
+
 /// Asks the program's allocator for this much memory, and gives it back: for a caller that is about
 /// to allocate in a way that would abort the process.
 ///

@@ -89,19 +89,9 @@ pub fn watch() {
     }
     if let Err(error) = start_helper("pirn-signals", 64 << 10, help) {
         HELPED.store(false, SeqCst); // The next caller tries again.
-        say_refused(&error);
-    }
-}
-
-/// Reports, once, when signals come if there is no helper.
-#[cold]
-fn say_refused(error: &std::io::Error) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, SeqCst) {
-        environment::notice(&format!(
-            "no more platform threads ({error}): a signal that only virtual threads take waits \
-             until a thread unblocks its number (raise `ulimit -u` or the cgroup's pids.max)"
-        ));
+        static SAID: AtomicBool = AtomicBool::new(false);
+        let so = "a signal that only virtual threads take waits until a thread unblocks its number";
+        environment::notice_no_thread(&SAID, &error, so);
     }
 }
 

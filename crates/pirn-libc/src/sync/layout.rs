@@ -303,18 +303,40 @@ unsafe fn make_cond(cond: *mut pthread_cond_t, clock: libc::clockid_t, shared: b
 pub(crate) unsafe fn rwlock_is_shared(lock: *const pthread_rwlock_t) -> bool {
     static FLAG: Flag = Flag::unknown();
     unsafe fn make(lock: *mut pthread_rwlock_t, on: bool) {
-        let mut attributes = MaybeUninit::uninit();
-        let attributes = attributes.as_mut_ptr();
-        // SAFETY: initialised here before use; the caller passes memory for a lock.
-        unsafe {
-            libc::pthread_rwlockattr_init(attributes);
-            libc::pthread_rwlockattr_setpshared(attributes, on.into());
-            libc::pthread_rwlock_init(lock, attributes);
-            libc::pthread_rwlockattr_destroy(attributes);
-        }
+        // SAFETY: the caller passes memory for one.
+        unsafe { make_rwlock(lock, 0, on) };
     }
     // SAFETY: the caller's contract.
     unsafe { FLAG.is_set(lock, make) }
+}
+
+/// Returns whether a waiting writer is to keep new readers out.
+///
+/// # Safety
+/// `lock` is initialised.
+pub(crate) unsafe fn rwlock_prefers_writers(lock: *const pthread_rwlock_t) -> bool {
+    static FLAG: Flag = Flag::unknown();
+    /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. glibc ignores the other one, 1.
+    const PREFER_WRITERS: c_int = 2;
+    unsafe fn make(lock: *mut pthread_rwlock_t, on: bool) {
+        // SAFETY: the caller passes memory for one.
+        unsafe { make_rwlock(lock, if on { PREFER_WRITERS } else { 0 }, false) };
+    }
+    // SAFETY: the caller's contract.
+    unsafe { FLAG.is_set(lock, make) }
+}
+
+unsafe fn make_rwlock(lock: *mut pthread_rwlock_t, preference: c_int, shared: bool) {
+    let mut attributes = MaybeUninit::uninit();
+    let attributes = attributes.as_mut_ptr();
+    // SAFETY: initialised here before use.
+    unsafe {
+        libc::pthread_rwlockattr_init(attributes);
+        libc::pthread_rwlockattr_setkind_np(attributes, preference);
+        libc::pthread_rwlockattr_setpshared(attributes, shared.into());
+        libc::pthread_rwlock_init(lock, attributes);
+        libc::pthread_rwlockattr_destroy(attributes);
+    }
 }
 
 /// Returns whether a semaphore is shared between processes.

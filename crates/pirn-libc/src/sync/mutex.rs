@@ -18,6 +18,7 @@
 //! thread may not see the waiter, which looks again after a millisecond: no barrier for threads
 //! that never wait.
 
+use crate::futex;
 use crate::registry::interposed;
 use crate::sync::{
     KeyKind, Until, Waiting, acquire, by_stand_in, end_of, key, layout, lock_by_trying, released,
@@ -95,15 +96,19 @@ unsafe fn lock(mutex: Mutex, until: Until, libc_lock: impl FnOnce() -> c_int) ->
     };
     // SAFETY: the caller's contract.
     let prepare = || unsafe {
-        if layout::kind(mutex).checks_errors() && layout::owns(mutex) {
+        let kind = layout::kind(mutex);
+        if kind.checks_errors() && layout::owns(mutex) {
             return Err(libc::EDEADLK);
+        }
+        if kind.inherits_priority() {
+            futex::notice_no_inheritance();
         }
         Ok(Waiting {
             reason: WaitReason::at(Kind::Mutex, mutex.addr()),
             deadline: end_of(until)?,
             key: key(mutex, KeyKind::Lock),
             bits: WAITER,
-            unseen: layout::kind(mutex).may_be_released_unseen(),
+            unseen: kind.may_be_released_unseen(),
             interruptible: Interruptible::Never,
         })
     };

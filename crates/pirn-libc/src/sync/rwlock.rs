@@ -9,10 +9,12 @@ use crate::registry::interposed;
 use crate::sync::{KeyKind, Until, Waiting, acquire, end_of, key, layout};
 use crate::{Time, virtual_thread};
 use core::ffi::c_int;
+use core::sync::atomic::AtomicBool;
 use libc::{clockid_t, pthread_rwlock_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::parking_lot;
 use pirn_rt::glibc::symbols::real;
+use pirn_rt::sys;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::wait_word::Interruptible;
 
@@ -68,7 +70,10 @@ unsafe fn lock_as(
         }
         let to_do = match kind {
             READER => Kind::RwLockToRead,
-            _ => Kind::RwLockToWrite,
+            _ => {
+                notice_preference(lock);
+                Kind::RwLockToWrite
+            }
         };
         Ok(Waiting {
             reason: WaitReason::at(to_do, lock.addr()),
@@ -80,6 +85,19 @@ unsafe fn lock_as(
         })
     };
     acquire(libc::EBUSY, attempt, prepare)
+}
+
+/// Says, once, that readers overtake the running thread, if the program does not want that.
+unsafe fn notice_preference(lock: RwLock) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    // SAFETY: the caller's contract: an initialised lock.
+    if unsafe { layout::rwlock_prefers_writers(lock) } {
+        sys::notice_once(
+            &SAID,
+            "a virtual thread waits to write, and readers overtake it, though the lock is to \
+             prefer writers (pthread_rwlockattr_setkind_np)",
+        );
+    }
 }
 
 #[libc_fn]

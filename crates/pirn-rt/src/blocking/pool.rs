@@ -10,6 +10,7 @@
 //! might need it: a deadlock. Each gets a thread of its own ([`dedicated`]).
 
 use crate::blocking::wait::{Outcome, Wait};
+use crate::environment;
 use crate::reactor::jobs::{Job, Jobs, Worker};
 use crate::recorder::kinds;
 use crate::sanitizer::{self, valgrind};
@@ -138,7 +139,9 @@ pub fn dedicated(reason: WaitReason, function: impl FnOnce() -> SysResult) -> Sy
     let count = &Runtime::of(&thread).pool.dedicated;
     while let Err(error) = start_dedicated(&mut call.job, count) {
         if pause > LONGEST_PAUSE_NS {
-            say_refused(&error);
+            static SAID: AtomicBool = AtomicBool::new(false);
+            let so = "calls that wait for others block their carriers";
+            environment::notice_no_thread(&SAID, &error, so);
             return run_here(call);
         }
         Wait::new(reason.looking()).block_until(Deadline::after_nanos(pause));
@@ -165,19 +168,6 @@ fn start_dedicated(job: &mut Job, count: &'static AtomicUsize) -> std::io::Resul
         count.fetch_sub(1, Ordering::Relaxed); // Relaxed: statistics only.
     };
     start_helper("pirn-blocking", STACK, work)
-}
-
-/// Reports, once, how calls run if the system refuses a thread for them.
-#[cold]
-fn say_refused(error: &std::io::Error) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Ordering::Relaxed) {
-        // Relaxed: no other data.
-        crate::environment::notice(&format!(
-            "no more platform threads ({error}): calls that wait for others block their carriers \
-             (raise `ulimit -u` or the cgroup's pids.max)"
-        ));
-    }
 }
 
 struct Handover(NonNull<Job>);

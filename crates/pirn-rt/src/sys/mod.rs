@@ -27,7 +27,7 @@ pub use memory::{
     fetch_u64, map, store_timespec, store_u64,
 };
 pub(crate) use report::FixedText;
-pub use report::{complain, fatal};
+pub use report::{complain, fatal, notice_once};
 pub use sleeper::Sleeper;
 pub use threads::{
     SignalInfo, back_off, block_only, blocked_signals, futex_wait, futex_wake, futex_wake_at,

@@ -1,7 +1,9 @@
 //! Messages to standard error, text that is made without allocating, and ending the process.
 
 use super::{Errno, SysResult, call, close_file};
+use crate::environment;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes a message to standard error without buffering, locking or allocating.
 pub fn complain(parts: &[&str]) {
@@ -17,6 +19,16 @@ pub fn complain(parts: &[&str]) {
             let _ = write(fd, part);
             close_file(fd as i32);
         }
+    }
+}
+
+/// Writes a [notice](environment::notice), the first time with this flag. It neither locks nor
+/// allocates: the caller may be inside the program's allocator.
+#[cold]
+pub fn notice_once(said: &AtomicBool, line: &str) {
+    // Relaxed: no other data.
+    if !said.swap(true, Ordering::Relaxed) && !environment::notices_are_off() {
+        complain(&["pirn: ", line, "\n"]);
     }
 }
 

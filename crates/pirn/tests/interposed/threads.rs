@@ -11,7 +11,7 @@ use libc::{
 };
 
 use super::everywhere;
-use crate::common::{child, migrate, on_virtual, watched};
+use crate::common::{child, migrate, on_virtual, skip, watched};
 
 unsafe extern "C" {
     fn pthread_mutex_clocklock(
@@ -105,6 +105,83 @@ fn on(clock: clockid_t, after: Duration) -> timespec {
 /// Returns a time soon, on the clock of the day and on the other one.
 fn soon() -> [timespec; 2] {
     [libc::CLOCK_REALTIME, MONOTONIC].map(|clock| on(clock, Duration::from_millis(3)))
+}
+
+/// What a child writes between what tells nothing and what does.
+const FROM_HERE: &str = "from here on";
+
+/// Returns how often the child of this test says something before that line, and after it.
+fn told(what: &str) -> [usize; 2] {
+    let output = child::run(&[]);
+    assert!(output.status.success(), "{}", child::report(&output));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let (before, after) = text.split_once(FROM_HERE).unwrap();
+    [before, after].map(|text| text.matches(what).count())
+}
+
+#[watched]
+fn a_lock_that_does_not_prefer_writers_says_so_once() {
+    if !child::is_here() {
+        return assert_eq!(told("though the lock is to prefer writers"), [0, 1]);
+    }
+    let wait_to_write = |preference| {
+        // SAFETY: valid objects, used while they are there.
+        unsafe {
+            let (mut attributes, mut lock) = (mem::zeroed(), mem::zeroed());
+            libc::pthread_rwlockattr_init(&mut attributes);
+            let set = libc::pthread_rwlockattr_setkind_np(&mut attributes, preference);
+            assert_eq!(set, 0);
+            libc::pthread_rwlock_init(&mut lock, &attributes);
+            assert_eq!(libc::pthread_rwlock_rdlock(&mut lock), 0);
+            let lock = (&raw mut lock).addr();
+            on_virtual(move || {
+                let late = pthread_rwlock_timedwrlock(lock as _, &soon()[0]);
+                assert_eq!(late, libc::ETIMEDOUT);
+            });
+            assert_eq!(libc::pthread_rwlock_unlock(lock as _), 0);
+        }
+    };
+    [0, 1].into_iter().for_each(wait_to_write); // The default, and a preference that libc ignores.
+    eprintln!("{FROM_HERE}");
+    [2, 2].into_iter().for_each(wait_to_write);
+}
+
+/// Gives this platform thread a real-time policy, if it may have one.
+fn become_real_time() -> bool {
+    let one = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads a priority.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &one) == 0 }
+}
+
+#[watched]
+fn a_priority_that_is_not_inherited_is_told_once() {
+    if !std::thread::spawn(become_real_time).join().unwrap() {
+        return skip("this process may have no real-time threads");
+    }
+    if !child::is_here() {
+        return assert_eq!(told("whose owner does not inherit its priority"), [0, 1]);
+    }
+    on_virtual(|| ()); // There is a runtime.
+    let wait = |is_real_time: bool| {
+        // SAFETY: valid objects, used while they are there.
+        unsafe {
+            let (mut attributes, mut mutex) = (mem::zeroed(), mem::zeroed());
+            libc::pthread_mutexattr_init(&mut attributes);
+            libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT);
+            libc::pthread_mutex_init(&mut mutex, &attributes);
+            assert_eq!(libc::pthread_mutex_lock(&mut mutex), 0);
+            let mutex = (&raw mut mutex).addr();
+            let late = std::thread::spawn(move || {
+                assert!(!is_real_time || become_real_time());
+                libc::pthread_mutex_timedlock(mutex as _, &soon()[0])
+            });
+            assert_eq!(late.join().unwrap(), libc::ETIMEDOUT);
+            assert_eq!(libc::pthread_mutex_unlock(mutex as _), 0);
+        }
+    };
+    wait(false);
+    eprintln!("{FROM_HERE}");
+    [true, true].into_iter().for_each(wait);
 }
 
 #[watched]
