@@ -1,7 +1,7 @@
 //! The joiners that come with the library.
 //!
-//! The functions that make them are in [`scope`](super). A program names these types only where it
-//! passes a joiner, or a scope with one, to another function.
+//! A program names these types only where it passes a joiner, or a scope with one, to another
+//! function; it makes them by the functions.
 
 use super::{Completed, Failure, JoinError, Joiner, JoinerFor, SubtaskError};
 use core::marker::PhantomData;

@@ -70,7 +70,7 @@ mod all;
 mod deadline;
 mod error;
 mod joiner;
-pub mod joiners;
+mod joiners;
 mod state;
 mod subtask;
 mod task_scope;
@@ -87,7 +87,8 @@ pub use deadline::{deadline, with_deadline};
 pub use error::{Failure, JoinError};
 pub use joiner::{Completed, Joiner, JoinerFor};
 pub use joiners::{
-    AllOk, all_successful, all_until, any_successful, await_all, await_all_successful,
+    AllOk, AllSuccessful, AllUntil, AnySuccessful, AwaitAll, AwaitAllSuccessful, all_successful,
+    all_until, any_successful, await_all, await_all_successful,
 };
 /// Loom's names, of JDK 19 to 24, for two of the joiners.
 #[doc(no_inline)]

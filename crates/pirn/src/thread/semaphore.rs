@@ -87,7 +87,8 @@ impl Semaphore {
         Some(Permit(self))
     }
 
-    /// Waits for a permit, but at most for `timeout`.
+    /// Waits for a permit as [`acquire`](Self::acquire) does, which no interrupt ends, but at most
+    /// for `timeout`.
     pub fn acquire_timeout(&self, timeout: Duration) -> Option<Permit<'_>> {
         let outcome = self.wait(Deadline::after(timeout), Interruptible::Never);
         (outcome == Outcome::Ready).then(|| Permit(self))
