@@ -2,9 +2,10 @@
 //! `crates/pirn/tests/runtime/failing_calls.rs`, or is listed here with the reason why not. So a
 //! new one cannot be forgotten.
 
+use pirn_api::rust_files;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const CRATES: [&str; 3] = ["pirn-rt", "pirn-libc", "pirn-posix"];
 const TABLE: &str = "pirn/tests/runtime/failing_calls.rs";
@@ -27,7 +28,8 @@ const EXEMPT: [(&str, &str); 3] = [
     ),
     (
         "without an answer, a default holds, or the program's setting does not",
-        "getpgid getpriority ioctl sched_setaffinity sched_setscheduler setpriority",
+        "getpgid getpriority ioctl sched_getscheduler sched_setaffinity sched_setscheduler \
+         setpriority",
     ),
 ];
 
@@ -77,17 +79,4 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
     parts
         .map(|part| part.chars().take_while(is_part).collect())
         .collect()
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files.extend(rust_files(&path)),
-            false if path.extension().is_some_and(|end| end == "rs") => files.push(path),
-            false => {}
-        }
-    }
-    files
 }

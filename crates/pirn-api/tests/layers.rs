@@ -7,9 +7,10 @@
 //! calls by what was handed down on purpose: traits, the functions that `set_hook` and the like
 //! store, and the symbol by which `sched::runtime` starts a runtime.
 
+use pirn_api::rust_files;
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The crates, and the layers of each from the bottom: folders and files of `src/`.
 const CRATES: [(&str, &[&str]); 4] = [
@@ -194,21 +195,6 @@ fn identifier(text: &str) -> String {
 fn code(text: &str) -> impl Iterator<Item = &str> {
     let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
     code.lines().map(|line| line.split("//").next().unwrap())
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let inner = folders.iter().flat_map(|folder| rust_files(folder));
-    inner
-        .chain(
-            files
-                .into_iter()
-                .filter(|file| file.extension().is_some_and(|e| e == "rs")),
-        )
-        .collect()
 }
 
 /// Returns the names that follow `crate::` in a file, also in braces, with their lines.

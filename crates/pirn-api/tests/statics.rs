@@ -2,8 +2,9 @@
 //! by a function `after_fork` or `stop` of its file, or is listed here with the reason why the
 //! child keeps it. So a new static cannot be forgotten.
 
+use pirn_api::rust_files;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const CRATES: [&str; 5] = ["pirn-rt", "pirn-libc", "pirn-posix", "pirn-observe", "pirn"];
 
@@ -183,17 +184,4 @@ fn functions(text: &str, beginnings: &[&str]) -> String {
         }
     }
     bodies
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files.extend(rust_files(&path)),
-            false if path.extension().is_some_and(|end| end == "rs") => files.push(path),
-            false => {}
-        }
-    }
-    files
 }

@@ -10,6 +10,7 @@ use parking_lot::{
 };
 use pirn::thread;
 use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
+use pirn_testing::processor_time;
 
 const TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -86,15 +87,6 @@ fn a_hog_does_not_starve_the_queue() {
 /// which call a function while they have it.
 fn gets_it(name: &str, hog: impl Fn(&dyn Fn()) + Sync, other: impl Fn() + Sync) {
     const TEN_SLICES: Duration = Duration::from_millis(100);
-    let processor_time = || {
-        // SAFETY: room for a time, which may be zero.
-        let time = unsafe {
-            let mut time = std::mem::zeroed::<libc::timespec>();
-            libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);
-            time
-        };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    };
     let insides: [(&str, fn()); 3] = [
         ("computes", || (0..100).for_each(|_| std::hint::spin_loop())),
         ("yields", thread::yield_now),

@@ -85,6 +85,17 @@ pub fn pace() -> f64 {
     (load / f64::from(processors)).max(1.0)
 }
 
+/// Returns the processor time that this process has used.
+pub fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the time is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Returns the factor that is set from outside.
 fn patience() -> f64 {
     let text = std::env::var("PIRN_TEST_PATIENCE");

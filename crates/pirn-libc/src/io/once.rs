@@ -1,6 +1,7 @@
 //! Reading and writing once, for tasks of async code: what would wait for another party is
 //! `EAGAIN`, whatever the descriptor's own flags say, which stay as they are.
 
+use crate::io::pieces::message_of;
 use crate::io::transfer::{HERE, is_unsupported, now, on_file, unflagged};
 use crate::io::tty;
 use core::ffi::{c_int, c_long};
@@ -61,10 +62,7 @@ impl Transfer {
                 unsafe { call!(self.one, fd, address, length, self.flags, 0, 0) }
             });
         }
-        // SAFETY: a plain structure of pointers and lengths.
-        let mut message: libc::msghdr = unsafe { core::mem::zeroed() };
-        message.msg_iov = buffers.as_ptr().cast_mut();
-        message.msg_iovlen = buffers.len();
+        let mut message = message_of(buffers.as_ptr(), buffers.len());
         let message = &raw mut message;
         // SAFETY: the caller's contract; the message is valid for the call.
         uninterrupted(|| unsafe { call!(self.several, fd, message, self.flags) })

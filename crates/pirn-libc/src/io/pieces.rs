@@ -94,10 +94,7 @@ pub(crate) unsafe fn receive_from(
     (address, length): (*mut sockaddr, *mut socklen_t),
     least: usize,
 ) -> SysResult {
-    // SAFETY: a plain structure of pointers and lengths.
-    let mut message: msghdr = unsafe { mem::zeroed() };
-    message.msg_iov = iov.cast_mut();
-    message.msg_iovlen = count;
+    let mut message = message_of(iov, count);
     message.msg_name = address.cast();
     if !address.is_null() {
         message.msg_namelen = sys::fetch_u32(length.addr())?;
@@ -226,6 +223,15 @@ pub(crate) unsafe fn buffers(message: &msghdr) -> &[iovec] {
     }
 }
 
+/// Returns a message with these buffers, and neither an address nor control data.
+pub(super) fn message_of(buffers: *const iovec, count: usize) -> msghdr {
+    // SAFETY: a plain structure of pointers and lengths.
+    let mut message: msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = buffers.cast_mut();
+    message.msg_iovlen = count;
+    message
+}
+
 /// Returns the part of some buffers after the first `done` bytes.
 pub(crate) fn after(all: &[iovec], mut done: usize) -> Vec<iovec> {
     let mut rest = Vec::with_capacity(all.len());
@@ -321,14 +327,11 @@ pub(crate) fn error_after_wait(fd: c_int) -> Option<Errno> {
 }
 
 /// Makes a further attempt to send. 0: there is an error, which the next call will meet.
-fn send_more(fd: c_int, mut rest: Vec<iovec>, flags: c_int) -> SysResult {
+fn send_more(fd: c_int, rest: Vec<iovec>, flags: c_int) -> SysResult {
     if sys::events_now(fd, 0) & libc::POLLHUP != 0 && !is_unix(fd) {
         return Ok(0);
     }
-    // SAFETY: a plain structure of pointers and lengths.
-    let mut message: msghdr = unsafe { mem::zeroed() };
-    message.msg_iov = rest.as_mut_ptr();
-    message.msg_iovlen = rest.len();
+    let message = message_of(rest.as_ptr(), rest.len());
     let flags = flags | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: parts of the caller's buffers.
     unsafe { call!(libc::SYS_sendmsg, fd, &raw const message, flags) }

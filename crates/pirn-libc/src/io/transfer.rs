@@ -16,8 +16,8 @@ use crate::io::tty;
 use crate::registry::interposed;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_long, c_void};
-use core::{mem, ptr};
-use libc::{aiocb, iovec, msghdr, off_t, sigevent, size_t, ssize_t, timespec};
+use core::ptr;
+use libc::{aiocb, iovec, off_t, sigevent, size_t, ssize_t, timespec};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
@@ -227,10 +227,7 @@ const UNFLAGGED: SysResult = Err(Errno(libc::EOPNOTSUPP));
 /// As for [`now`].
 #[cold]
 unsafe fn message_now(number: c_long, fd: c_int, iov: *const iovec, count: c_int) -> SysResult {
-    // SAFETY: a plain structure of pointers and lengths.
-    let mut message: msghdr = unsafe { mem::zeroed() };
-    message.msg_iov = iov.cast_mut();
-    message.msg_iovlen = count as usize;
+    let mut message = pieces::message_of(iov, count as usize);
     let (number, flags) = match number {
         libc::SYS_preadv2 => (libc::SYS_recvmsg, 0),
         // As `write` does: `sock_write_iter` in net/socket.c.

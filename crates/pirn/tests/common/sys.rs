@@ -1,7 +1,6 @@
 //! Safe wrappers of the few raw calls the tests need, with errors as `std::io` gives them.
 
 use std::io::{self, Error};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
@@ -90,18 +89,6 @@ pub fn timespec(duration: Duration) -> libc::timespec {
         tv_sec: duration.as_secs() as _,
         tv_nsec: duration.subsec_nanos() as _,
     }
-}
-
-/// Returns the CPU time that this process has used, in user and kernel mode together.
-pub fn cpu_time() -> Duration {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for writes, and all-zero is a valid `rusage` anyway.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    Duration::from_micros(micros(usage.ru_utime) + micros(usage.ru_stime))
 }
 
 /// Raises the limit of open descriptors to its maximum, and returns that.
@@ -212,4 +199,17 @@ pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) 
         );
     }
     result
+}
+
+/// Blocks or unblocks a signal for the running thread. Returns the set of this signal.
+pub fn mask(how: c_int, signal: c_int) -> io::Result<libc::sigset_t> {
+    // SAFETY: a set, to which a signal is added.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        match libc::pthread_sigmask(how, &set, ptr::null_mut()) {
+            0 => Ok(set),
+            error => Err(Error::from_raw_os_error(error)),
+        }
+    }
 }

@@ -8,24 +8,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{hint, mem, ptr};
 
-use libc::{c_int, sigset_t};
+use libc::c_int;
 use pirn::thread;
 
 use super::children::in_process_of_its_own;
 use crate::common::{on_virtual, sys, watched};
 
 const SIGNAL: c_int = libc::SIGUSR1;
-
-/// Blocks or unblocks a signal for the running thread. Returns the set of this signal.
-fn mask(how: c_int, signal: c_int) -> sigset_t {
-    // SAFETY: a set, to which a signal is added.
-    unsafe {
-        let mut set: sigset_t = mem::zeroed();
-        libc::sigaddset(&mut set, signal);
-        assert_eq!(libc::pthread_sigmask(how, &set, ptr::null_mut()), 0);
-        set
-    }
-}
 
 fn send() {
     // SAFETY: a number.
@@ -36,7 +25,7 @@ fn send() {
 #[watched]
 fn between_two_waits() {
     in_process_of_its_own(&[], || {
-        let set = mask(libc::SIG_BLOCK, SIGNAL);
+        let set = sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
         on_virtual(move || {
             for _ in 0..3000 {
                 send();
@@ -69,7 +58,7 @@ fn before_the_thread_begins() {
             unsafe { libc::signal(SIGNAL, take as *const () as usize) };
             let (mut begun, mut begin) = io::pipe().unwrap();
             let first = thread::spawn(move || {
-                mask(libc::SIG_BLOCK, SIGNAL);
+                sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
                 thread::no_preemption(|| {
                     begin.write_all(&[0]).unwrap();
                     while !SENT.load(SeqCst) {
@@ -83,7 +72,7 @@ fn before_the_thread_begins() {
                     thread::yield_now();
                 }
             });
-            mask(libc::SIG_BLOCK, SIGNAL);
+            sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
             send();
             SENT.store(true, SeqCst);
             first.join().unwrap();
@@ -98,7 +87,7 @@ fn a_broken_pipe_of_another_process() {
     in_process_of_its_own(&[], || {
         // SAFETY: the default action. Rust ignores the signal.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-        let set = mask(libc::SIG_BLOCK, libc::SIGPIPE);
+        let set = sys::mask(libc::SIG_BLOCK, libc::SIGPIPE).unwrap();
         on_virtual(|| {});
         for _ in 0..20 {
             let kill = format!("kill -PIPE {}", std::process::id());
@@ -124,11 +113,11 @@ fn at_the_end_of_the_thread() {
     in_process_of_its_own(&[], || {
         // SAFETY: a handler that counts.
         unsafe { libc::signal(SIGNAL, count as *const () as usize) };
-        let set = mask(libc::SIG_BLOCK, SIGNAL);
+        let set = sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
         for round in 1..=2000 {
             let (mut begun, mut begin) = io::pipe().unwrap();
             let taker = thread::spawn(move || {
-                mask(libc::SIG_UNBLOCK, SIGNAL);
+                sys::mask(libc::SIG_UNBLOCK, SIGNAL).unwrap();
                 begin.write_all(&[0]).unwrap();
                 (0..round % 100).for_each(|_| hint::spin_loop());
             });

@@ -118,18 +118,6 @@ fn through_a_pipe() -> io::Result<()> {
 /// The signal that all platform threads block.
 const SIGNAL: c_int = libc::SIGUSR1;
 
-fn mask(how: c_int) -> io::Result<()> {
-    // SAFETY: a set, to which a signal is added.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigaddset(&mut set, SIGNAL);
-        match libc::pthread_sigmask(how, &set, std::ptr::null_mut()) {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(error)),
-        }
-    }
-}
-
 /// Takes a signal to the process of which the runtime does not see that it is sent. One thread at a
 /// time: the signal has no other taker, and no other call has the runtime look for it.
 fn take_a_signal() {
@@ -140,14 +128,14 @@ fn take_a_signal() {
     }
     let _turn = TURN.lock().unwrap();
     sys::on_signal(SIGNAL, libc::SA_RESTART, take);
-    mask(libc::SIG_UNBLOCK).unwrap();
+    sys::mask(libc::SIG_UNBLOCK, SIGNAL).unwrap();
     let before = TAKEN.load(SeqCst);
     let (process, signal) = (std::process::id() as usize, SIGNAL as usize);
     assert_eq!(sys::inline(libc::SYS_kill, process, signal, 0, 0, 0), 0);
     while TAKEN.load(SeqCst) == before {
         thread::sleep(Duration::from_millis(1));
     }
-    mask(libc::SIG_BLOCK).unwrap();
+    sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
 }
 
 /// Does one of several things that a thread may wait for.
@@ -237,7 +225,7 @@ fn start_work(row: usize, error: i32, later: bool) -> (String, Child) {
     child.envs([("ROW", &row), ("ERROR", &error), ("LATER", &later)]);
     child.stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: one system call. The threads of the child inherit the mask.
-    let child = unsafe { child.pre_exec(|| mask(libc::SIG_BLOCK)) }.spawn();
+    let child = unsafe { child.pre_exec(|| sys::mask(libc::SIG_BLOCK, SIGNAL).map(drop)) }.spawn();
     (
         format!("ROW={row} ERROR={error} LATER={later}"),
         child.unwrap(),

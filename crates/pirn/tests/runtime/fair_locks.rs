@@ -16,6 +16,7 @@ use libc::{c_int, pthread_cond_t, pthread_mutex_t};
 use crate::common::{child, watched};
 use pirn::thread;
 use pirn_rt::vthread;
+use pirn_testing::processor_time;
 
 /// Takes the lock, calls a function, and releases the lock.
 type Take = Arc<dyn Fn(&dyn Fn()) + Send + Sync>;
@@ -308,17 +309,6 @@ enum Inside {
 /// The processor time of ten slices, in nanoseconds.
 const TEN_SLICES: u64 = 100_000_000;
 
-/// Returns the processor time of the process, in nanoseconds.
-fn processor_time() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the time is writable.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// What the threads of one round share.
 #[derive(Default)]
 struct Round {
@@ -339,7 +329,7 @@ fn mounts() -> u64 {
 
 impl Round {
     fn now(&self) -> [u64; 2] {
-        [self.turns.load(SeqCst), processor_time()]
+        [self.turns.load(SeqCst), processor_time().as_nanos() as u64]
     }
 
     /// Notes for how long the other has waited. Returns that.
