@@ -6,13 +6,13 @@
 //! * [`parking_lot`]: addresses. [`futex`]: futex words, shared with platform threads.
 //! * [`fds`]: descriptors. [`task`]: tasks of async code that wait for one.
 //! * [`pool`]: calls that only the kernel can finish, made by platform threads.
-//! * [`notice`]: a signal that one thread waits for and others give.
+//! * [`notify`]: a signal that one thread waits for and others give.
 //! * [`retry`]: repeated attempts, where the kernel reports no event.
 
 pub mod fds;
 pub mod futex;
 pub mod list;
-pub mod notice;
+pub mod notify;
 pub mod parking_lot;
 pub mod pool;
 pub mod retry;

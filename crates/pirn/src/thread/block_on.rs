@@ -9,7 +9,7 @@ use super::Interrupted;
 use core::pin::{Pin, pin};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
-use pirn_rt::blocking::notice::Notice;
+use pirn_rt::blocking::notify::Notify;
 use pirn_rt::blocking::wait::Outcome;
 use pirn_rt::sched::mount::{After, suspend};
 use pirn_rt::sched::safepoint;
@@ -104,7 +104,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
     interruptible: Interruptible,
 ) -> Result<F::Output, Outcome> {
     let alarm = Arc::new(Alarm {
-        notice: Notice::new(),
+        notify: Notify::new(),
         woken: AtomicBool::new(false),
     });
     let waker = Waker::from(Arc::clone(&alarm));
@@ -123,7 +123,7 @@ pub(crate) fn drive<F: Future + ?Sized>(
 
 /// The target of one call's wakers. They share it, so that it still exists for a late one.
 struct Alarm {
-    notice: Notice,
+    notify: Notify,
     /// Whether there has been a wake since the last wait: then the thread yields first.
     woken: AtomicBool,
 }
@@ -143,7 +143,7 @@ impl Alarm {
             // that it waits for may come from a virtual thread that needs this carrier.
             suspend(core, After::MakeWay);
         }
-        let outcome = self.notice.wait(reason, deadline, interruptible);
+        let outcome = self.notify.wait(reason, deadline, interruptible);
         // Relaxed: exact for this thread's own wakes, as above.
         self.woken.store(false, Ordering::Relaxed);
         outcome
@@ -157,6 +157,6 @@ impl Wake for Alarm {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.woken.store(true, Ordering::Relaxed); // Relaxed: see `wait`.
-        self.notice.give();
+        self.notify.notify();
     }
 }

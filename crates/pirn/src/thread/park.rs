@@ -4,7 +4,7 @@ use super::Interrupted;
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use pirn_rt::blocking;
-use pirn_rt::blocking::notice::Notice;
+use pirn_rt::blocking::notify::Notify;
 use pirn_rt::blocking::timer::Timer;
 use pirn_rt::blocking::wait::Outcome;
 use pirn_rt::sched::Runtime;
@@ -219,12 +219,12 @@ pub fn no_preemption<R>(f: impl FnOnce() -> R) -> R {
 ///     assert!(parker.park_until(Instant::now() + Duration::from_secs(60)));
 /// });
 /// ```
-pub struct Parker(Notice);
+pub struct Parker(Notify);
 
 impl Parker {
     /// Returns a parker without a permit.
     pub const fn new() -> Parker {
-        Parker(Notice::new())
+        Parker(Notify::new())
     }
 
     /// Waits until there is a permit, and takes it.
@@ -298,7 +298,7 @@ impl Parker {
     /// Makes the permit available, and wakes the thread that waits for it. If there is a permit
     /// already, nothing changes.
     pub fn unpark(&self) {
-        self.0.give();
+        self.0.notify();
     }
 
     fn wait(&self, deadline: Deadline, interruptible: Interruptible) -> Outcome {

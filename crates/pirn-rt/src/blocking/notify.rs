@@ -9,20 +9,20 @@ use core::ptr::NonNull;
 
 /// Like a park permit, but in a place of its own, so that it cannot be mistaken for a permit meant
 /// for something else. At most one signal is stored, and a wait uses it up.
-pub struct Notice(Lock<NoticeState>);
+pub struct Notify(Lock<NotifyState>);
 
-struct NoticeState {
+struct NotifyState {
     given: bool,
     waiting: Option<NonNull<Wait>>,
 }
 
 // SAFETY: the pointer is followed under the lock only, while the waiting thread keeps it there.
-unsafe impl Send for NoticeState {}
+unsafe impl Send for NotifyState {}
 
-impl Notice {
-    /// Returns a notice that has not been given.
-    pub const fn new() -> Notice {
-        Notice(Lock::new(NoticeState {
+impl Notify {
+    /// Returns one whose signal has not been given.
+    pub const fn new() -> Notify {
+        Notify(Lock::new(NotifyState {
             given: false,
             waiting: None,
         }))
@@ -59,7 +59,7 @@ impl Notice {
     }
 
     /// Gives the signal.
-    pub fn give(&self) {
+    pub fn notify(&self) {
         let wakeup = {
             let mut state = self.0.lock();
             // SAFETY: the pointer is set, under the lock, only while the `Wait` is in its place.
