@@ -83,7 +83,7 @@ struct Run {
 }
 
 /// Runs that were taken out of a free map to be given back.
-pub(super) struct Claim {
+pub(super) struct Batch {
     pub(super) region: usize,
     runs: [Run; RUNS],
     len: usize,
@@ -156,14 +156,14 @@ impl FreeMap {
     }
 
     /// Takes dirty slots, with neighbours, to be given back. Returns `None` if none is dirty.
-    pub(super) fn claim(&mut self) -> Option<Claim> {
-        let mut claim = Claim {
+    pub(super) fn take_dirty(&mut self) -> Option<Batch> {
+        let mut batch = Batch {
             region: self.region,
             runs: [const { Run::NONE }; RUNS],
             len: 0,
         };
         let mut slots = 0;
-        while claim.len < RUNS
+        while batch.len < RUNS
             && slots < RUN_SLOTS
             && let Some(dirty) = self.used.first()
         {
@@ -171,10 +171,10 @@ impl FreeMap {
             self.free.set_all(run.slots.clone(), false);
             self.used.set_all(run.slots.clone(), false);
             slots += run.slots.len();
-            claim.runs[claim.len] = run;
-            claim.len += 1;
+            batch.runs[batch.len] = run;
+            batch.len += 1;
         }
-        (claim.len > 0).then_some(claim)
+        (batch.len > 0).then_some(batch)
     }
 
     /// Returns the run with the dirty slot `dirty`, and at most `limit` slots from there on.
@@ -207,11 +207,11 @@ impl FreeMap {
         }
     }
 
-    /// Adds what was claimed, and has been given back. Returns the number of slots that have lost
+    /// Adds a batch that has been given back. Returns the number of slots that have lost
     /// their guards.
-    pub(super) fn put_back(&mut self, claim: &Claim) -> usize {
+    pub(super) fn put_back(&mut self, batch: &Batch) -> usize {
         let mut closed = 0;
-        for run in claim.runs() {
+        for run in batch.runs() {
             self.free.set_all(run.slots.clone(), true);
             if run.close {
                 let region = self.region();
@@ -239,7 +239,7 @@ impl Run {
     };
 }
 
-impl Claim {
+impl Batch {
     /// Returns the class of the slots.
     pub(super) fn class(&self) -> SizeClass {
         region::region(self.region).class
@@ -269,7 +269,7 @@ impl Claim {
         };
         // A guard that could not be removed does no harm: it is installed again before use.
         let closed = self.runs().iter().filter(|run| run.close).map(whole);
-        // SAFETY: the slots were free when they were claimed, for this free map alone.
+        // SAFETY: the slots were free when they were taken, for this batch alone.
         unsafe {
             region::advise(closed, region::REMOVE_GUARDS);
             region::advise(self.runs().iter().map(memory), libc::MADV_DONTNEED);

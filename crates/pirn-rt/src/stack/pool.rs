@@ -197,7 +197,7 @@ impl ClassPool {
 
     /// Gives back the memory of some free slots. Returns whether there may be more.
     fn trim_some(&self) -> bool {
-        let claim = {
+        let batch = {
             let mut slots = self.slots.lock();
             // One thread at a time, since neighbours are to be given back together. It finds out
             // whether there are more.
@@ -207,17 +207,17 @@ impl ClassPool {
             if slots.pools().any(SlotPool::sort) {
                 return true;
             }
-            let Some(claim) = slots.pools().find_map(SlotPool::claim) else {
+            let Some(batch) = slots.pools().find_map(SlotPool::take_dirty) else {
                 return false;
             };
             slots.trimming = true;
-            claim
+            batch
         };
         // Outside the lock: spawning goes on meanwhile, and `take` waits for these slots if
         // necessary.
-        claim.give_back();
+        batch.give_back();
         let mut slots = self.slots.lock();
-        slots.pool_of(claim.class()).put_back(&claim);
+        slots.pool_of(batch.class()).put_back(&batch);
         slots.trimming = false;
         true
     }

@@ -8,7 +8,7 @@
 //! more than a small slot has, all new slots are large, as long as page tables take no more than a
 //! sixteenth of the memory that is left.
 
-use super::free_map::{Claim, FreeMap, KEEP, TAKE};
+use super::free_map::{Batch, FreeMap, KEEP, TAKE};
 use super::shortage::{Shortage, check_memory, mappings_allowed, memory_left, spare_addresses};
 use super::stats::SlotStats;
 use super::{PAGE, SizeClass, Slot, depth, region};
@@ -266,21 +266,21 @@ impl SlotPool {
     }
 
     /// Takes dirty slots to be given back. Returns `None` if none is dirty.
-    pub(super) fn claim(&mut self) -> Option<Claim> {
+    pub(super) fn take_dirty(&mut self) -> Option<Batch> {
         while let Some(free_map) = self.maps.get_mut(self.first_dirty) {
-            let claim = free_map.claim();
-            if claim.is_some() {
-                return claim;
+            let batch = free_map.take_dirty();
+            if batch.is_some() {
+                return batch;
             }
             self.first_dirty += 1;
         }
         None
     }
 
-    /// Adds what was claimed, and has been given back.
-    pub(super) fn put_back(&mut self, claim: &Claim) {
-        let at = self.map_of(claim.region);
-        self.closed += self.maps[at].put_back(claim);
+    /// Adds a batch that has been given back.
+    pub(super) fn put_back(&mut self, batch: &Batch) {
+        let at = self.map_of(batch.region);
+        self.closed += self.maps[at].put_back(batch);
         self.first_free = self.first_free.min(at);
     }
 

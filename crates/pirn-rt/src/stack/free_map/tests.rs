@@ -22,10 +22,10 @@ fn take(free_map: &mut FreeMap, count: usize) -> (Vec<usize>, usize) {
 /// Gives back all that is dirty. Returns the slots of each run, and whether it was closed.
 fn trim(free_map: &mut FreeMap) -> Vec<(Range<usize>, bool)> {
     let mut runs = Vec::new();
-    while let Some(claim) = free_map.claim() {
-        let claimed = claim.runs().iter();
-        runs.extend(claimed.map(|run| (run.slots.clone(), run.close)));
-        free_map.put_back(&claim);
+    while let Some(batch) = free_map.take_dirty() {
+        let taken = batch.runs().iter();
+        runs.extend(taken.map(|run| (run.slots.clone(), run.close)));
+        free_map.put_back(&batch);
     }
     runs
 }
@@ -95,13 +95,13 @@ fn kept_slots_stay_open() {
 }
 
 #[test]
-fn what_is_claimed_is_not_taken() {
+fn a_dirty_batch_is_not_taken_again() {
     let mut free_map = free_map(20, 0);
     take(&mut free_map, 20);
     (5..20).for_each(|i| free_map.put(i));
-    let claim = free_map.claim().unwrap();
+    let batch = free_map.take_dirty().unwrap();
     assert_eq!(take(&mut free_map, 20).0, []);
-    free_map.put_back(&claim);
+    free_map.put_back(&batch);
     assert_eq!(take(&mut free_map, 20).0, Vec::from_iter(5..20));
 }
 
