@@ -14,9 +14,9 @@
 //!   handlers entered     sections of the runtime entered
 //! ```
 //!
-//! A handler may be left by a jump, which drops nothing. So a thread notes the [`Place`]s of its
+//! A handler may be left by a jump, which drops nothing. So a thread notes the frames of its
 //! handlers, and `siglongjmp` asks which of them it leaves ([`jump`]). A handler may also be left
-//! unseen (`setcontext`): a noted place is compared with addresses, and not followed.
+//! unseen (`setcontext`): a noted frame is compared with addresses, and not followed.
 //!
 //! A handler that waits for what another thread does, as a garbage collector's does, must not run
 //! in a section: the other thread may need what the section holds, or wait for the section to wake
@@ -46,7 +46,7 @@ thread_local! {
     /// Not 0 while signals are put off: the mask of the platform thread outside of the section.
     static PUT_OFF: Cell<u64> = const { Cell::new(0) };
     /// The handlers that the thread is in, the outermost first: as many as are counted.
-    static PLACES: [Cell<Place>; PLACES_NOTED] = const { [const { Cell::new(Place::NONE) }; _] };
+    static FRAMES: [Cell<HandlerFrame>; FRAMES_NOTED] = const { [const { Cell::new(HandlerFrame::NONE) }; _] };
 }
 
 /// Returns whether the running thread is in a section or a signal handler.
@@ -166,11 +166,11 @@ impl Drop for NoPreempt {
 
 /// The number of nested handlers that a thread notes. A handler that is nested deeper counts as
 /// left when one of these is left.
-const PLACES_NOTED: usize = 4;
+const FRAMES_NOTED: usize = 4;
 
 /// Where a handler runs, and what it has interrupted.
 #[derive(Clone, Copy)]
-struct Place {
+struct HandlerFrame {
     /// The address of its [`InHandler`].
     frame: usize,
     /// The size of the part of the handler's stack below the frame.
@@ -180,8 +180,8 @@ struct Place {
     signal: u16,
 }
 
-impl Place {
-    const NONE: Place = Place {
+impl HandlerFrame {
+    const NONE: HandlerFrame = HandlerFrame {
         frame: 0,
         room: 0,
         sections: 0,
@@ -194,7 +194,7 @@ impl Place {
     /// Returns whether code with this stack pointer runs in the handler.
     fn contains(&self, pointer: usize) -> bool {
         let room = match self.room {
-            Place::ALL => self.frame,
+            HandlerFrame::ALL => self.frame,
             room => room as usize,
         };
         (1..=room).contains(&self.frame.wrapping_sub(pointer))
@@ -209,13 +209,13 @@ fn handlers(counts: u32) -> usize {
 /// A signal handler that the running thread is in, in the frame of the handler's caller.
 ///
 /// Another signal may come at any instruction here, and its handler may leave this one by a jump.
-/// So the place is noted before the handler is counted: until then it belongs to the other handler,
-/// which puts back what it found there.
+/// So the frame is noted before the handler is counted: until then the entry belongs to the other
+/// handler, which puts back what it found there.
 pub struct InHandler {
     /// The counts before this handler was counted.
     before: u32,
-    /// What was noted in its place.
-    hidden: Place,
+    /// What was noted in its entry.
+    hidden: HandlerFrame,
 }
 
 impl InHandler {
@@ -227,16 +227,16 @@ impl InHandler {
         let depth = handlers(before);
         let mut this = InHandler {
             before,
-            hidden: Place::NONE,
+            hidden: HandlerFrame::NONE,
         };
-        PLACES.with(|places| {
-            let Some(place) = places.get(depth) else {
+        FRAMES.with(|frames| {
+            let Some(entry) = frames.get(depth) else {
                 return;
             };
-            this.hidden = place.get();
+            this.hidden = entry.get();
             let frame = (&raw const this).addr();
-            let outer = depth.checked_sub(1).map(|outer| places[outer].get());
-            place.set(Place {
+            let outer = depth.checked_sub(1).map(|outer| frames[outer].get());
+            entry.set(HandlerFrame {
                 frame,
                 room: room(frame, alternative, outer),
                 sections: before as u16,
@@ -255,25 +255,26 @@ impl Drop for InHandler {
         compiler_fence(Ordering::SeqCst); // As in `NoSuspend::new`.
         COUNTS.set(COUNTS.get() & !HANDLERS | self.before & HANDLERS);
         compiler_fence(Ordering::SeqCst);
-        PLACES.with(|places| {
-            if let Some(place) = places.get(handlers(self.before)) {
-                place.set(self.hidden);
+        FRAMES.with(|frames| {
+            if let Some(entry) = frames.get(handlers(self.before)) {
+                entry.set(self.hidden);
             }
         });
     }
 }
 
-/// Returns the [room](Place::room) of a handler. One on an alternative stack that is not in force,
-/// because the kernel disarmed it for the `outer` handler (`SS_AUTODISARM`), shares that one's.
-fn room(frame: usize, alternative: &Range<usize>, outer: Option<Place>) -> u32 {
+/// Returns the [room](HandlerFrame::room) of a handler. One on an alternative stack that is not in
+/// force, because the kernel disarmed it for the `outer` handler (`SS_AUTODISARM`), shares that
+/// one's.
+fn room(frame: usize, alternative: &Range<usize>, outer: Option<HandlerFrame>) -> u32 {
     if alternative.contains(&frame) {
-        return u32::try_from(frame - alternative.start).unwrap_or(Place::ALL);
+        return u32::try_from(frame - alternative.start).unwrap_or(HandlerFrame::ALL);
     }
     match outer {
-        Some(outer) if outer.room != Place::ALL && outer.contains(frame) => {
+        Some(outer) if outer.room != HandlerFrame::ALL && outer.contains(frame) => {
             outer.room - (outer.frame - frame) as u32
         }
-        _ => Place::ALL,
+        _ => HandlerFrame::ALL,
     }
 }
 
@@ -285,10 +286,11 @@ fn room(frame: usize, alternative: &Range<usize>, outer: Option<Place>) -> u32 {
 /// what it has begun there.
 pub fn jump(target: usize) -> Result<bool, u16> {
     let counts = COUNTS.get();
-    let noted = handlers(counts).min(PLACES_NOTED);
-    let places: [Place; PLACES_NOTED] = PLACES.with(|places| places.each_ref().map(Cell::get));
+    let noted = handlers(counts).min(FRAMES_NOTED);
+    let frames: [HandlerFrame; FRAMES_NOTED] =
+        FRAMES.with(|frames| frames.each_ref().map(Cell::get));
     let mut stay = noted;
-    while stay > 0 && !places[stay - 1].contains(target) {
+    while stay > 0 && !frames[stay - 1].contains(target) {
         stay -= 1;
     }
     if stay == noted {
@@ -296,10 +298,10 @@ pub fn jump(target: usize) -> Result<bool, u16> {
     }
     let outside = stay
         .checked_sub(1)
-        .map_or(0, |inner| places[inner].sections);
-    let left = &places[stay..noted];
-    if let Some(place) = left.iter().find(|place| place.sections > outside) {
-        return Err(place.signal);
+        .map_or(0, |inner| frames[inner].sections);
+    let left = &frames[stay..noted];
+    if let Some(handler) = left.iter().find(|handler| handler.sections > outside) {
+        return Err(handler.signal);
     }
     COUNTS.set(counts & !HANDLERS | (stay as u32 * HANDLER));
     compiler_fence(Ordering::SeqCst); // As in `NoSuspend::new`.
@@ -326,10 +328,10 @@ mod tests {
 
     /// Pretends that the thread is in these handlers, the innermost last. Returns how many of them
     /// remain after a jump.
-    fn after_jump(handlers: &[Place], target: usize) -> Result<u32, u16> {
-        PLACES.with(|places| {
-            for (place, handler) in places.iter().zip(handlers) {
-                place.set(*handler);
+    fn after_jump(handlers: &[HandlerFrame], target: usize) -> Result<u32, u16> {
+        FRAMES.with(|frames| {
+            for (entry, handler) in frames.iter().zip(handlers) {
+                entry.set(*handler);
             }
         });
         COUNTS.set(handlers.len() as u32 * HANDLER);
@@ -338,26 +340,29 @@ mod tests {
         result.map(|_| left)
     }
 
-    fn place(frame: usize, room: u32) -> Place {
-        Place {
+    fn handler(frame: usize, room: u32) -> HandlerFrame {
+        HandlerFrame {
             frame,
             room,
-            ..Place::NONE
+            ..HandlerFrame::NONE
         }
     }
 
     #[test]
     fn a_jump_leaves_the_handlers_with_newer_frames() {
-        let both = [place(0x5000, Place::ALL), place(0x4000, Place::ALL)];
+        let both = [
+            handler(0x5000, HandlerFrame::ALL),
+            handler(0x4000, HandlerFrame::ALL),
+        ];
         assert_eq!(after_jump(&both, 0x3ff8), Ok(2));
         assert_eq!(after_jump(&both, 0x4008), Ok(1));
         assert_eq!(after_jump(&both, 0x5008), Ok(0));
         // From the alternative stack to the thread's own, wherever that is.
-        let alternative = [place(0x5000, 0x1800), place(0x4000, 0x800)];
+        let alternative = [handler(0x5000, 0x1800), handler(0x4000, 0x800)];
         assert_eq!(after_jump(&alternative, 0x3800), Ok(2));
         assert_eq!(after_jump(&alternative, 0x3000), Ok(0));
         assert_eq!(after_jump(&alternative, 0x9000), Ok(0));
-        let mixed = [place(0x5000, Place::ALL), place(0x9000, 0x800)];
+        let mixed = [handler(0x5000, HandlerFrame::ALL), handler(0x9000, 0x800)];
         assert_eq!(after_jump(&mixed, 0x8900), Ok(2));
         assert_eq!(after_jump(&mixed, 0x4ff0), Ok(1));
         assert_eq!(after_jump(&mixed, 0x5008), Ok(0));
@@ -365,24 +370,27 @@ mod tests {
 
     #[test]
     fn handlers_that_are_nested_too_deep_are_left_with_others() {
-        let four = [0x5000, 0x4000, 0x3000, 0x2000].map(|frame| place(frame, Place::ALL));
-        let all = [four.as_slice(), &[place(0x1000, Place::ALL)]].concat();
+        let four = [0x5000, 0x4000, 0x3000, 0x2000].map(|frame| handler(frame, HandlerFrame::ALL));
+        let all = [four.as_slice(), &[handler(0x1000, HandlerFrame::ALL)]].concat();
         assert_eq!(after_jump(&all, 0x1008), Ok(5));
         assert_eq!(after_jump(&all, 0x2008), Ok(3));
     }
 
     #[test]
     fn a_handler_on_a_disarmed_stack_has_the_room_of_the_outer_one() {
-        let outer = place(0x5000, 0x1800);
+        let outer = handler(0x5000, 0x1800);
         assert_eq!(room(0x5000, &(0x3800..0x6000), None), 0x1800);
         assert_eq!(room(0x4000, &(0..0), Some(outer)), 0x800);
-        assert_eq!(room(0x3000, &(0..0), Some(outer)), Place::ALL);
-        assert_eq!(room(0x4000, &(0..0), None), Place::ALL);
+        assert_eq!(room(0x3000, &(0..0), Some(outer)), HandlerFrame::ALL);
+        assert_eq!(room(0x4000, &(0..0), None), HandlerFrame::ALL);
     }
 
     #[test]
     fn a_handler_that_has_interrupted_a_section_is_not_left() {
-        let mut both = [place(0x5000, Place::ALL), place(0x4000, Place::ALL)];
+        let mut both = [
+            handler(0x5000, HandlerFrame::ALL),
+            handler(0x4000, HandlerFrame::ALL),
+        ];
         both[1].sections = 1;
         both[1].signal = 10;
         assert_eq!(after_jump(&both, 0x3ff8), Ok(2));

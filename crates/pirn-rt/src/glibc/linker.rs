@@ -221,9 +221,9 @@ fn for_each_module(mut visit: impl FnMut(Module)) {
     });
 }
 
-/// A place in the linker's data.
+/// Where something stands in the linker's data.
 #[derive(Clone, Copy)]
-struct Place {
+struct Datum {
     address: usize,
     /// Whether the linker has made it read-only, since it needed to be written at the start alone.
     read_only: bool,
@@ -231,7 +231,7 @@ struct Place {
 
 /// Returns the place of `size` bytes for which `is_it` returns `true`, if it does for any. Holds
 /// the linker's lock of its list of objects meanwhile.
-fn find_place(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Place>, String> {
+fn find_datum(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Datum>, String> {
     let linkers = find_static_info()? as usize;
     let found = objects::find_in(|object| {
         let mut code = object.segments(libc::PF_X);
@@ -245,12 +245,12 @@ fn find_place(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Place
                 (data.start.next_multiple_of(8)..data.end.saturating_sub(size)).step_by(8)
             })
             .filter(|&address| is_it(address));
-        let place = places.next().map(|address| Place {
+        let datum = places.next().map(|address| Datum {
             address,
             read_only: read_only.contains(&address),
         });
         Some(match places.next() {
-            None => Ok(place),
+            None => Ok(datum),
             Some(_) => Err("this dynamic linker's data have a word twice that must be one".into()),
         })
     });
@@ -260,8 +260,8 @@ fn find_place(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Place
 /// Returns the address of the `size` bytes in the linker's data for which `is_it` returns true.
 /// Meanwhile the running thread has the linker's lock of its list of objects.
 pub fn find_bytes(size: usize, is_it: impl Fn(usize) -> bool) -> Result<usize, String> {
-    match find_place(size, is_it)? {
-        Some(place) => Ok(place.address),
+    match find_datum(size, is_it)? {
+        Some(datum) => Ok(datum.address),
         None => Err("this dynamic linker's locks are not where pirn looks".into()),
     }
 }
@@ -280,16 +280,16 @@ pub unsafe fn redirect(from: *const c_void, to: *const c_void) -> Result<bool, S
         unsafe { AtomicUsize::from_ptr(address as *mut usize) }.load(Ordering::Relaxed)
             == from.addr()
     };
-    let Some(place) = find_place(size_of::<usize>(), holds)? else {
+    let Some(datum) = find_datum(size_of::<usize>(), holds)? else {
         return Ok(false);
     };
     let protect = |protection| -> SysResult {
-        match place.read_only {
+        match datum.read_only {
             // SAFETY: the page of the word, whose contents stay.
             true => unsafe {
                 call!(
                     libc::SYS_mprotect,
-                    place.address & !(PAGE - 1),
+                    datum.address & !(PAGE - 1),
                     PAGE,
                     protection
                 )
@@ -301,7 +301,7 @@ pub unsafe fn redirect(from: *const c_void, to: *const c_void) -> Result<bool, S
     protect(libc::PROT_READ | libc::PROT_WRITE).map_err(failed)?;
     // SAFETY: inside of the linker's data, and now writable. Release: pairs with the dependency of
     // the linker's call on the address that it reads.
-    unsafe { AtomicUsize::from_ptr(place.address as *mut usize) }
+    unsafe { AtomicUsize::from_ptr(datum.address as *mut usize) }
         .store(to.addr(), Ordering::Release);
     protect(libc::PROT_READ).map_err(failed)?;
     Ok(true)

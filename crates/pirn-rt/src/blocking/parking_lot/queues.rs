@@ -235,8 +235,8 @@ impl Hash {
     }
 }
 
-/// A place of the table.
-struct Place<T> {
+/// An entry of the table.
+struct Entry<T> {
     key: usize,
     queue: List<T>,
 }
@@ -252,7 +252,7 @@ pub(super) fn bytes() -> usize {
 /// See the module's documentation.
 pub(super) struct Table<T> {
     /// Their number is 0 or a power of two; at least a quarter of them are free.
-    places: OwnVec<Place<T>>,
+    entries: OwnVec<Entry<T>>,
     /// The number of places that are not free.
     used: u32,
 }
@@ -261,30 +261,30 @@ impl<T: Linked> Table<T> {
     /// Returns a table without places.
     pub(super) const fn new() -> Table<T> {
         Table {
-            places: OwnVec::new(),
+            entries: OwnVec::new(),
             used: 0,
         }
     }
 
     /// Returns the number of places.
     pub(super) fn capacity(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     /// Returns the place of `key`, if the key has waiters in the table.
     #[inline]
     pub(super) fn place_of(&self, key: usize) -> Option<usize> {
-        if self.places.is_empty() {
+        if self.entries.is_empty() {
             return None;
         }
         let place = self.search(key);
-        (!self.places[place].queue.is_empty()).then_some(place)
+        (!self.entries[place].queue.is_empty()).then_some(place)
     }
 
     /// Returns the queue at a place.
     #[inline]
     pub(super) fn queue_at(&mut self, place: usize) -> &mut List<T> {
-        &mut self.places[place].queue
+        &mut self.entries[place].queue
     }
 
     /// Returns the queue of `key`. If it has none it gets one, for which there must be room, and to
@@ -292,10 +292,10 @@ impl<T: Linked> Table<T> {
     #[inline]
     pub(super) fn queue_for(&mut self, key: usize) -> &mut List<T> {
         let place = self.search(key);
-        let place = &mut self.places[place];
-        self.used += u32::from(place.queue.is_empty());
-        place.key = key;
-        &mut place.queue
+        let entry = &mut self.entries[place];
+        self.used += u32::from(entry.queue.is_empty());
+        entry.key = key;
+        &mut entry.queue
     }
 
     /// Makes room for `keys` more keys. Returns false if there is no memory for that.
@@ -311,20 +311,20 @@ impl<T: Linked> Table<T> {
         if capacity > MOST {
             return false;
         }
-        let Ok(mut places) = OwnVec::with_capacity(capacity) else {
+        let Ok(mut entries) = OwnVec::with_capacity(capacity) else {
             return false;
         };
-        let free = || Place {
+        let free = || Entry {
             key: 0,
             queue: List::new(),
         };
-        (0..capacity).for_each(|_| places.push(free()));
+        (0..capacity).for_each(|_| entries.push(free()));
         // Relaxed: statistics only.
-        BYTES.fetch_add(places.bytes() - self.places.bytes(), Relaxed);
-        let mut old = core::mem::replace(&mut self.places, places);
-        for place in old.iter_mut().filter(|place| !place.queue.is_empty()) {
-            let new = self.search(place.key);
-            core::mem::swap(&mut self.places[new], place);
+        BYTES.fetch_add(entries.bytes() - self.entries.bytes(), Relaxed);
+        let mut old = core::mem::replace(&mut self.entries, entries);
+        for entry in old.iter_mut().filter(|entry| !entry.queue.is_empty()) {
+            let new = self.search(entry.key);
+            core::mem::swap(&mut self.entries[new], entry);
         }
         true
     }
@@ -332,7 +332,7 @@ impl<T: Linked> Table<T> {
     /// Frees a place that has been in use, if its queue is empty now: places behind it close up.
     /// Returns whether it did.
     pub(super) fn tidy(&mut self, place: usize) -> bool {
-        if !self.places[place].queue.is_empty() {
+        if !self.entries[place].queue.is_empty() {
             return false;
         }
         self.used -= 1;
@@ -340,13 +340,13 @@ impl<T: Linked> Table<T> {
         let (mut free, mut next) = (place, place);
         loop {
             next = (next + 1) & mask;
-            if self.places[next].queue.is_empty() {
+            if self.entries[next].queue.is_empty() {
                 return true;
             }
             // A search for this key begins at `begin`. It must not meet the free place.
-            let begin = Hash::of(self.places[next].key).bits_for_places() & mask;
+            let begin = Hash::of(self.entries[next].key).bits_for_places() & mask;
             if next.wrapping_sub(begin) & mask >= next.wrapping_sub(free) & mask {
-                self.places.swap(free, next);
+                self.entries.swap(free, next);
                 free = next;
             }
         }
@@ -359,7 +359,7 @@ impl<T: Linked> Table<T> {
         let mut place = Hash::of(key).bits_for_places() & mask;
         // Ends, because some places are free.
         loop {
-            let found = &self.places[place];
+            let found = &self.entries[place];
             if found.key == key || found.queue.is_empty() {
                 return place;
             }
