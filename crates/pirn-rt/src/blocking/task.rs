@@ -148,7 +148,7 @@ impl TaskPlace {
         // SAFETY: ours until `free`.
         let waiter = unsafe { waiter.as_ref() }.waiter(self.interest);
         self.list = Some(list);
-        let joined = || list.entry.awaited();
+        let joined = || list.entry.note_waiter();
         let readiness = &list.entry.readiness;
         // SAFETY: it is in this list or in none. It stays on the heap until `leave` has called
         // `stop_observing`, or for good.

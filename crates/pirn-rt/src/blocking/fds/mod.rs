@@ -386,7 +386,7 @@ impl Entry {
 
     /// Notes that a thread begins to wait. It has joined the waiters, and holds their lock.
     #[inline]
-    pub(super) fn awaited(&self) {
+    pub(super) fn note_waiter(&self) {
         // Read first: it is mostly marked.
         if !review::is_marked(&self.flags) {
             review::expect(&self.flags);

@@ -230,7 +230,7 @@ impl FdWait<'_> {
             // the next one, and must not wait for a handler.
             let held = NoPreempt::new();
             let begin = || Wait::interruptible(self.reason, Interruptible::Always);
-            let joined = || entry.awaited();
+            let joined = || entry.note_waiter();
             let deadline = self.deadline;
             let end = readiness.park_until_event(interest, since, deadline, begin, joined);
             let error = match end {
@@ -296,7 +296,7 @@ const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// # Safety
 /// The waiter and its wait stay in their places until [`Readiness::stop_observing`] has returned.
 pub unsafe fn observe(entry: &Entry, waiter: &FdWaiter, counts: [u32; 2]) -> bool {
-    let joined = || entry.awaited();
+    let joined = || entry.note_waiter();
     // SAFETY: the caller's contract.
     unsafe { entry.readiness.observe(waiter, counts, joined) }
 }
