@@ -350,9 +350,8 @@ impl WorksFor {
     pub(super) fn read(&mut self, slot: Slot) {
         self.len = 0;
         let mut head = word((hooks().annotations)(slot.tp()));
-        while let Some(extent) = head.filter(|&extent| extent != 0 && self.len < MOST_ANNOTATIONS) {
-            let words: [_; ANNOTATION_WORDS] =
-                core::array::from_fn(|index| word(extent + index * 8));
+        while let Some(at) = head.filter(|&at| at != 0 && self.len < MOST_ANNOTATIONS) {
+            let words: [_; ANNOTATION_WORDS] = core::array::from_fn(|index| word(at + index * 8));
             let [Some(text), Some(len), outer] = words else {
                 return;
             };

@@ -20,8 +20,8 @@ pub const MOST_LARGE: usize = 4096;
 /// Bytes of page tables per large slot.
 const TABLE: u64 = 4096;
 /// The maximum number of slots planned at once, and of the bytes of address space that they take.
-const EXTENT: usize = 1024;
-const EXTENT_BYTES: usize = 256 << 20;
+const MOST_PLANNED: usize = 1024;
+const MOST_PLANNED_BYTES: usize = 256 << 20;
 /// How much memory each new stack will use, without its part of a page table.
 const MEMORY_EACH: usize = PAGE;
 /// Mappings reserved for the rest of the program (malloc, platform threads).
@@ -202,8 +202,8 @@ impl SlotPool {
 
     /// Plans more slots, at most `most`. Returns their number.
     fn extend(&mut self, most: usize) -> Result<usize, Shortage> {
-        let extent = (EXTENT_BYTES / self.class.stack_bytes()).clamp(1, EXTENT);
-        let wanted = extent.min(most);
+        let at_once = (MOST_PLANNED_BYTES / self.class.stack_bytes()).clamp(1, MOST_PLANNED);
+        let wanted = at_once.min(most);
         let each = MEMORY_EACH + PAGE.min(self.class.slot_bytes() / 512);
         check_memory(((self.closed + wanted) * each) as u64)?;
         self.warm

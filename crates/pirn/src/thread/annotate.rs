@@ -1,17 +1,17 @@
 //! What a thread works for, as dumps show it.
 //!
 //! ```text
-//!   annotate("orders", ..)        an extent on the stack: "orders"
-//!                                      ^ outer
-//!     annotate("Buy", ..)         an extent on the stack: "Buy"
-//!                                      ^
-//!                                    INNERMOST, in the thread's TLS block
+//!   annotate("orders", ..)        an annotation on the stack: "orders"
+//!                                          ^ outer
+//!     annotate("Buy", ..)         an annotation on the stack: "Buy"
+//!                                          ^
+//!                                        INNERMOST, in the thread's TLS block
 //! ```
 //!
 //! A dump reads the list while the thread stands still: parked, held, or stopped by a signal at
 //! whatever instruction. So the thread needs no atomic instruction, and must only not be seen with
-//! an extent that is not written yet, or not there any more: two fences for the compiler. A dump
-//! finds the head at the same distance from the thread pointer in each thread's TLS block.
+//! an annotation that is not written yet, or not there any more: two fences for the compiler. A
+//! dump finds the head at the same distance from the thread pointer in each thread's TLS block.
 //!
 //! Dumps do not read the list of a platform thread.
 
@@ -19,24 +19,24 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, compiler_fence};
 
-/// The extent of a call of [`annotate`], on its stack. The fields are in the order of
+/// The name that a call of [`annotate`] gives, on its stack. The fields are in the order of
 /// `pirn_observe::dump::ANNOTATION_WORDS`.
 #[repr(C)]
-struct Extent {
+struct Annotation {
     text: *const u8,
     len: usize,
-    outer: *mut Extent,
+    outer: *mut Annotation,
 }
 
 #[cfg(feature = "dump")]
 const _: () = {
-    let words = size_of::<Extent>() / size_of::<usize>();
+    let words = size_of::<Annotation>() / size_of::<usize>();
     assert!(words == pirn_observe::dump::ANNOTATION_WORDS);
 };
 
 thread_local! {
     // Has no destructor, so that destructors of other thread-locals may call `annotate`.
-    static INNERMOST: AtomicPtr<Extent> = const { AtomicPtr::new(ptr::null_mut()) };
+    static INNERMOST: AtomicPtr<Annotation> = const { AtomicPtr::new(ptr::null_mut()) };
 }
 
 /// Calls a function. Meanwhile dumps say that the running thread works for this.
@@ -66,32 +66,32 @@ thread_local! {
 /// ```
 #[inline]
 pub fn annotate<R>(what: &str, f: impl FnOnce() -> R) -> R {
-    /// Puts the outer extent in force again.
-    struct Leave(*mut Extent);
+    /// Puts the outer annotation in force again.
+    struct Leave(*mut Annotation);
     impl Drop for Leave {
         #[inline]
         fn drop(&mut self) {
             // Relaxed: a reader has stopped this thread.
             INNERMOST.with(|innermost| innermost.store(self.0, Relaxed));
-            // Later uses of the memory of the extent and its text come after this, also for the
+            // Later uses of the memory of the annotation and its text come after this, also for the
             // handler of a signal.
             compiler_fence(SeqCst);
         }
     }
-    let extent = Extent {
+    let annotation = Annotation {
         text: what.as_ptr(),
         len: what.len(),
         // Relaxed: only this thread writes it.
         outer: INNERMOST.with(|innermost| innermost.load(Relaxed)),
     };
-    let _leave = Leave(extent.outer);
-    // Release: the handler of a signal that stops this thread finds the extent written.
-    INNERMOST.with(|innermost| innermost.store((&raw const extent).cast_mut(), Release));
+    let _leave = Leave(annotation.outer);
+    // Release: the handler of a signal that stops this thread finds the annotation written.
+    INNERMOST.with(|innermost| innermost.store((&raw const annotation).cast_mut(), Release));
     f()
 }
 
-/// Returns where a thread has the address of its innermost extent, or 0, by the thread pointer of
-/// its slot.
+/// Returns where a thread has the address of its innermost annotation, or 0, by the thread pointer
+/// of its slot.
 #[cfg(feature = "dump")]
 pub(crate) fn innermost(tp: usize) -> usize {
     pirn_rt::glibc::tls::place_of(&INNERMOST, tp).addr()
