@@ -23,10 +23,9 @@
 //! thread in its own code ([`at_any_instruction`]). If the thread is in a wait that is no
 //! cancellation point, it acts after the wait.
 
-use crate::record::Pthread;
+use crate::record::{self, Cancellation, Pthread};
 use core::ffi::{c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use pirn_libc::posix::{Cancellable, Record};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sched::safepoint;
@@ -38,51 +37,6 @@ const CLEAR: c_int = 0;
 const SET: c_int = 1;
 /// `PTHREAD_CANCELED`.
 const CANCELED: *mut c_void = ptr::without_provenance_mut(usize::MAX);
-
-/// Whether a thread has been cancelled, and whether it may be.
-pub(crate) struct Cancellation(AtomicU32);
-
-impl Cancellation {
-    const PENDING: u32 = 1;
-    const DISABLED: u32 = 2;
-    const ASYNCHRONOUS: u32 = 4;
-    /// The thread is ending already.
-    const ENDING: u32 = 8;
-
-    pub(crate) const fn new() -> Cancellation {
-        Cancellation(AtomicU32::new(0))
-    }
-
-    // SeqCst throughout: a canceller's bit and a thread's change of its state are in one order.
-
-    fn is_asynchronous(&self) -> bool {
-        self.0.load(SeqCst) & Cancellation::ASYNCHRONOUS != 0
-    }
-
-    fn is_pending(&self) -> bool {
-        self.0.load(SeqCst) & Cancellation::PENDING != 0
-    }
-
-    /// Returns whether the thread must act.
-    pub(crate) fn is_due(&self) -> bool {
-        let stops = Cancellation::DISABLED | Cancellation::ENDING;
-        self.0.load(SeqCst) & (Cancellation::PENDING | stops) == Cancellation::PENDING
-    }
-
-    /// Notes that the thread ends, and is not cancelled any more.
-    pub(crate) fn end(&self) {
-        self.0.fetch_or(Cancellation::ENDING, SeqCst);
-    }
-
-    /// Sets or clears a bit. Returns what it was.
-    fn change(&self, bit: u32, on: bool) -> c_int {
-        let before = match on {
-            true => self.0.fetch_or(bit, SeqCst),
-            false => self.0.fetch_and(!bit, SeqCst),
-        };
-        c_int::from(before & bit != 0)
-    }
-}
 
 impl Cancellable for Pthread {
     unsafe fn before_wait(&self) {
@@ -121,7 +75,7 @@ impl Cancellable for Pthread {
     unsafe fn cancel(&self) {
         let state = &self.cancellation;
         let again = state.change(Cancellation::PENDING, true) != 0;
-        let is_own = crate::record::own().is_some_and(|own| ptr::eq(own, self));
+        let is_own = record::own().is_some_and(|own| ptr::eq(own, self));
         if is_own {
             // SAFETY: the caller's contract.
             unsafe { self.test_cancel_anywhere() };

@@ -20,7 +20,6 @@
 //!   another's         that thread is joining it; 0 again if it gives up at its deadline
 //! ```
 
-use crate::cancel::Cancellation;
 use crate::leaving;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -54,6 +53,51 @@ thread_local! {
     /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at
     /// the same distance from the thread pointer in each block, so others find it there.
     static RECORD: AtomicPtr<Pthread> = const { AtomicPtr::new(ptr::null_mut()) };
+}
+
+/// Whether a thread has been cancelled, and whether it may be: see [`cancel`](crate::cancel).
+pub(crate) struct Cancellation(AtomicU32);
+
+impl Cancellation {
+    pub(crate) const PENDING: u32 = 1;
+    pub(crate) const DISABLED: u32 = 2;
+    pub(crate) const ASYNCHRONOUS: u32 = 4;
+    /// The thread is ending already.
+    const ENDING: u32 = 8;
+
+    const fn new() -> Cancellation {
+        Cancellation(AtomicU32::new(0))
+    }
+
+    // SeqCst throughout: a canceller's bit and a thread's change of its state are in one order.
+
+    pub(crate) fn is_asynchronous(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & Cancellation::ASYNCHRONOUS != 0
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & Cancellation::PENDING != 0
+    }
+
+    /// Returns whether the thread must act.
+    pub(crate) fn is_due(&self) -> bool {
+        let stops = Cancellation::DISABLED | Cancellation::ENDING;
+        self.0.load(Ordering::SeqCst) & (Cancellation::PENDING | stops) == Cancellation::PENDING
+    }
+
+    /// Notes that the thread ends, and is not cancelled any more.
+    pub(crate) fn end(&self) {
+        self.0.fetch_or(Cancellation::ENDING, Ordering::SeqCst);
+    }
+
+    /// Sets or clears a bit. Returns what it was.
+    pub(crate) fn change(&self, bit: u32, on: bool) -> c_int {
+        let before = match on {
+            true => self.0.fetch_or(bit, Ordering::SeqCst),
+            false => self.0.fetch_and(!bit, Ordering::SeqCst),
+        };
+        c_int::from(before & bit != 0)
+    }
 }
 
 /// See the module's documentation.
