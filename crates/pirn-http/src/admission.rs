@@ -12,6 +12,9 @@ use crate::refusal::Refusal;
 use http::uri::Authority;
 use http::{Method, StatusCode, Uri};
 
+/// What is said of a request with more header fields than allowed, in whichever version.
+pub(crate) const TOO_MANY: &str = "more header fields than the server's limit";
+
 /// Checks that a request names one host: RFC 9110, section 7.2. `first` is the value of the first
 /// of its `hosts` fields `Host`, `target` the authority of its target. Returns the authority that
 /// `first` names; `None`: the field is missing or empty, or has a plain host and there is no

@@ -1,14 +1,16 @@
 //! A request and its answer below [`Request`](crate::Request), in whatever protocol.
 
+use crate::h1::body::Incoming;
 use crate::h1::connection::Connection;
+use crate::h1::reply::Reply;
 #[cfg(feature = "http2")]
 use crate::h2;
-use crate::limits::watch::{Limit, Seat};
-use crate::refusal::Refusal;
+use crate::input::Input;
+use crate::limits::watch::Seat;
 use crate::response::Response;
 use crate::shared::Shared;
-use crate::split::Split;
-use http::{HeaderMap, StatusCode};
+use crate::stream::Stream;
+use http::HeaderMap;
 use std::io;
 use std::net::SocketAddr;
 
@@ -30,16 +32,42 @@ macro_rules! either {
     };
 }
 
-impl Exchange {
-    /// Returns the connection of a request that has come by one of HTTP/1.
-    pub(crate) fn into_h1(self) -> Box<Connection> {
-        match self {
+impl From<Box<Connection>> for Exchange {
+    fn from(connection: Box<Connection>) -> Exchange {
+        Exchange::H1(connection)
+    }
+}
+
+impl From<Exchange> for Box<Connection> {
+    /// Gives the connection back that a request has come by.
+    fn from(exchange: Exchange) -> Box<Connection> {
+        match exchange {
             Exchange::H1(connection) => connection,
             #[cfg(feature = "http2")]
             Exchange::H2(_) => unreachable!("a request does not change its protocol"),
         }
     }
+}
 
+#[cfg(feature = "http2")]
+impl From<Box<h2::Stream>> for Exchange {
+    fn from(stream: Box<h2::Stream>) -> Exchange {
+        Exchange::H2(stream)
+    }
+}
+
+#[cfg(feature = "http2")]
+impl From<Exchange> for Box<h2::Stream> {
+    /// Gives the stream back that a request has come by.
+    fn from(exchange: Exchange) -> Box<h2::Stream> {
+        match exchange {
+            Exchange::H2(stream) => stream,
+            Exchange::H1(_) => unreachable!("a request does not change its protocol"),
+        }
+    }
+}
+
+impl Exchange {
     pub(crate) fn seat(&self) -> &Seat {
         either!(self, one => &one.seat)
     }
@@ -91,9 +119,33 @@ impl Exchange {
 
     /// Sends what the client may wait for, and returns the two directions, for a thread each.
     pub(crate) fn split(&mut self) -> io::Result<Split<'_>> {
-        either!(self, one => {
-            one.begin_read()?;
-            Ok(one.split())
+        either!(self, one => one.begin_read()?);
+        Ok(match self {
+            Exchange::H1(one) => {
+                one.settle_keep_alive();
+                let reading = Reading::H1(&one.stream, &mut one.input, &mut one.incoming);
+                let writing = Writing::H1(&one.stream, &mut one.reply);
+                (reading, writing, &one.seat, &one.shared)
+            }
+            #[cfg(feature = "http2")]
+            Exchange::H2(one) => {
+                let h2::Stream {
+                    place,
+                    live,
+                    seat,
+                    incoming,
+                    reply,
+                    ..
+                } = &mut **one;
+                let common = place.common();
+                let reading = Reading::H2(common, incoming);
+                (
+                    reading,
+                    Writing::H2(common, live, reply),
+                    seat,
+                    common.shared(),
+                )
+            }
         })
     }
 
@@ -134,165 +186,49 @@ impl Exchange {
     }
 }
 
-/// Reads bytes of a request's body within the time limit for that.
-pub(crate) fn read_in_time(
-    seat: &Seat,
-    read: impl FnOnce() -> io::Result<usize>,
-) -> io::Result<usize> {
-    // Also if the client never has anybody wait for it.
-    if seat.is_upload_late() {
-        return Err(too_late(seat));
-    }
-    seat.limit(Limit::Body);
-    let result = read();
-    seat.progress(*result.as_ref().unwrap_or(&0));
-    match result {
-        result if !seat.has_expired() => result,
-        Ok(_) if seat.is_upload_late() => Err(too_late(seat)),
-        Ok(count) => {
-            seat.forgive();
-            Ok(count)
+/// The body of a request, in either protocol.
+pub(crate) enum Reading<'r> {
+    H1(&'r Stream, &'r mut Input, &'r mut Incoming),
+    #[cfg(feature = "http2")]
+    H2(&'r h2::Common, &'r mut h2::Incoming),
+}
+
+/// The way of its response. The calls take the seat of the thread that makes them.
+pub(crate) enum Writing<'r> {
+    H1(&'r Stream, &'r mut Reply),
+    #[cfg(feature = "http2")]
+    H2(&'r h2::Common, &'r h2::Live, &'r mut h2::Reply),
+}
+
+/// The two directions, the seat of the handler's thread, and where the other one gets its own.
+pub(crate) type Split<'r> = (Reading<'r>, Writing<'r>, &'r Seat, &'r Shared);
+
+impl Writing<'_> {
+    pub(crate) fn begin(&mut self, seat: &Seat, response: &Response) -> io::Result<()> {
+        match self {
+            Writing::H1(_, reply) => reply.begin(seat, response),
+            #[cfg(feature = "http2")]
+            Writing::H2(common, live, reply) => {
+                reply.begin(h2::Way::new(common, live, seat), response)
+            }
         }
-        Err(_) => Err(too_late(seat)),
-    }
-}
-
-/// Writes so many bytes of an answer's body, or what has been collected, within the time limit for
-/// that.
-pub(crate) fn write_in_time(
-    seat: &Seat,
-    bytes: usize,
-    write: impl FnOnce() -> io::Result<()>,
-) -> io::Result<()> {
-    let was_late = seat.has_expired();
-    seat.limit(Limit::Write);
-    let result = write();
-    seat.progress(bytes);
-    if result.is_ok() && seat.has_expired() && !was_late {
-        seat.forgive();
-    }
-    result
-}
-
-/// The body of a request takes too long.
-#[cold]
-fn too_late(seat: &Seat) -> io::Error {
-    let why = match seat.is_upload_late() {
-        true => "the body took longer than the server allows (Timeouts::upload)",
-        false => "the body came too slowly",
-    };
-    Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into()
-}
-
-/// Takes bytes of an answer's body off those that its head has announced.
-///
-/// # Errors
-/// If they are more.
-pub(crate) fn take_off(left: &mut u64, bytes: usize) -> io::Result<()> {
-    let rest = left.checked_sub(bytes as u64);
-    *left =
-        rest.ok_or_else(|| misused("the body is longer than the Content-Length of its head"))?;
-    Ok(())
-}
-
-/// Fewer bytes of an answer's body were written than its head has announced.
-pub(crate) fn too_short() -> io::Error {
-    misused("the body is shorter than the Content-Length of its head")
-}
-
-/// A second answer.
-pub(crate) fn has_responded() -> io::Error {
-    misused("the request has been responded to already")
-}
-
-fn misused(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, why)
-}
-
-/// The body of a request ends before its framing says so.
-pub(crate) fn ended_early() -> io::Error {
-    let why = Refusal::bad("the body ended too early");
-    io::Error::new(io::ErrorKind::UnexpectedEof, why)
-}
-
-/// The body of a request is larger than allowed.
-pub(crate) fn too_large() -> io::Error {
-    let why = "the body is larger than the server's limit";
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Timeouts;
-    use crate::limits::watch::Watch;
-    use pirn::thread;
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    /// Moves a piece that is through only when its time is up. Returns what that says, and what the
-    /// thread's seat then does: whether it has expired, and the upload is late.
-    fn just_then<T: Send + 'static>(
-        timeouts: Timeouts,
-        piece: fn(&Seat, &dyn Fn()) -> io::Result<T>,
-    ) -> (io::Result<T>, (bool, bool)) {
-        let watch = Watch::new(timeouts);
-        let looking = Arc::clone(&watch);
-        let looking = thread::spawn(move || looking.run());
-        let moving = Arc::clone(&watch);
-        let moved = thread::spawn(move || {
-            let seat = moving.seat(1).expect("there is no other one");
-            seat.sit_down();
-            let result = piece(&seat, &|| {
-                while !seat.has_expired() {
-                    thread::yield_now();
-                }
-            });
-            let interrupted = thread::take_interrupt();
-            assert_eq!(
-                interrupted,
-                result.is_err(),
-                "no wait of the handler's ends"
-            );
-            (result, (seat.has_expired(), seat.is_upload_late()))
-        });
-        let moved = moved.join().unwrap();
-        watch.end();
-        looking.join().unwrap();
-        moved
     }
 
-    fn read_five(seat: &Seat, time_is_up: &dyn Fn()) -> io::Result<usize> {
-        read_in_time(seat, || {
-            time_is_up();
-            Ok(5)
-        })
+    pub(crate) fn write(&mut self, seat: &Seat, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Writing::H1(stream, reply) => reply.write(stream, seat, bytes),
+            #[cfg(feature = "http2")]
+            Writing::H2(common, live, reply) => {
+                reply.write(h2::Way::new(common, live, seat), bytes)
+            }
+        }
     }
 
-    #[test]
-    fn a_piece_that_comes_just_when_its_time_is_up_is_a_piece() {
-        let timeouts = Timeouts::default().body(Duration::ZERO, 1);
-        let (result, state) = just_then(timeouts, read_five);
-        assert_eq!((result.unwrap(), state), (5, (false, false)));
-    }
-
-    #[test]
-    fn a_piece_that_is_taken_just_when_its_time_is_up_is_sent() {
-        let timeouts = Timeouts::default().body(Duration::ZERO, 1);
-        let (result, state) = just_then(timeouts, |seat, time_is_up| {
-            write_in_time(seat, 5, || {
-                time_is_up();
-                Ok(())
-            })
-        });
-        assert_eq!((result.unwrap(), state), ((), (false, false)));
-    }
-
-    #[test]
-    fn a_piece_that_comes_just_when_the_time_of_the_whole_body_is_up_is_too_late() {
-        let timeouts = Timeouts::default().upload(Duration::ZERO);
-        let (result, state) = just_then(timeouts, read_five);
-        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert_eq!(state, (true, true));
+    pub(crate) fn flush(&mut self, seat: &Seat) -> io::Result<()> {
+        match self {
+            Writing::H1(stream, reply) => reply.flush(stream, seat),
+            #[cfg(feature = "http2")]
+            Writing::H2(common, live, reply) => reply.flush(h2::Way::new(common, live, seat)),
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! The header fields of a request.
+//! The head of a request.
 //!
-//! A map of them takes nearly as long to make as all else that a server does for a small request,
-//! and most handlers look at one field or none. So those of HTTP/1.1 stay the bytes that have come,
-//! which were checked when the head was parsed, and the map is made when it is first asked for. In
-//! HTTP/2 there is a map from the beginning.
+//! A map of its fields takes nearly as long to make as all else that a server does for a small
+//! request, and most handlers look at one field or none. So the fields of HTTP/1.1 stay the bytes
+//! that have come, which were checked when the head was parsed, and the map is made when it is
+//! first asked for. In HTTP/2 there is a map from the beginning.
 
 use bytes::Bytes;
 use http::header::{
@@ -11,6 +11,9 @@ use http::header::{
     COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, MAX_FORWARDS, MaxSizeReached,
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+#[cfg(feature = "http2")]
+use http::request::Parts;
+use http::{Extensions, Method, Uri, Version};
 use std::cell::OnceCell;
 use std::fmt;
 
@@ -48,7 +51,30 @@ pub(crate) fn remove_all(names: &[HeaderName], fields: &mut HeaderMap) {
     }
 }
 
-/// See the module's documentation.
+/// What comes before the body.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) version: Version,
+    pub(crate) extensions: Extensions,
+    pub(crate) fields: LazyFields,
+}
+
+#[cfg(feature = "http2")]
+impl From<Parts> for Head {
+    fn from(parts: Parts) -> Head {
+        Head {
+            method: parts.method,
+            uri: parts.uri,
+            version: parts.version,
+            extensions: parts.extensions,
+            fields: LazyFields::of_map(parts.headers),
+        }
+    }
+}
+
+/// The header fields.
 pub(crate) struct LazyFields {
     /// A head of HTTP/1.1.
     head: Bytes,

@@ -4,8 +4,9 @@
 //! its next request has none, and no memory for them. So what the allocator gives to the next
 //! request has just been used by another one, and is in the processor's cache.
 
-use crate::exchange::ended_early;
-use crate::stream::{Stream, at_most, retry};
+use crate::socket::retry;
+use crate::stream::{Stream, at_most};
+use crate::transfer::ended_early;
 use bytes::{Buf, Bytes};
 use std::io;
 

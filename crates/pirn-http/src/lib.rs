@@ -90,8 +90,22 @@
 #[doc = include_str!("../../../docs/http.md")]
 pub struct Guide;
 
+// The modules from the top. Each refers to those below it only, as a test of `pirn-api` checks.
+//
+//   server                        listeners, threads of connections, the client for tests
+//   router                        which handler serves a request
+//   compress, cors, limit, observe: middleware
+//   cookies, events, files, form, json, multipart, redirect, tower, websocket: for handlers
+//   handler, request, split       what handlers are, and what they get
+//   exchange                      a request and its answer, in whichever protocol
+//   h1, h2                        the protocols: heads, bodies, a connection, its streams
+//   shared                        what a connection knows of its server
+//   response, outgoing, error, problem: what handlers return
+//   limits, transfer, input, upgrade: time limits, and the bytes that they hold for
+//   socket, tls, stream           the bytes of a connection
+//   admission, refusal, fields, negotiation, media_type, date, poison: heads, and small parts
+
 mod admission;
-mod client;
 #[cfg(any(feature = "brotli", feature = "gzip", feature = "zstd"))]
 mod compress;
 #[cfg(feature = "cookies")]
@@ -140,24 +154,24 @@ mod response;
 mod router;
 mod server;
 mod shared;
+mod socket;
 mod split;
 mod stream;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(feature = "tower")]
 mod tower;
+mod transfer;
+mod upgrade;
+#[cfg(feature = "websocket")]
+mod websocket;
 
-pub use client::{Answer, Client};
 #[cfg(any(feature = "brotli", feature = "gzip", feature = "zstd"))]
 pub use compress::Compression;
 pub use cors::Cors;
 pub use error::Error;
 pub use events::{Event, Events};
 pub use handler::{Handler, IntoHandler, Middleware};
-#[cfg(feature = "tls")]
-mod tls;
-mod upgrade;
-#[cfg(feature = "websocket")]
-mod websocket;
-
 pub use http::{
     self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode as Status, Uri, header,
 };
@@ -171,7 +185,7 @@ pub use redirect::Redirect;
 pub use request::{Request, ResponseWriter};
 pub use response::{Body, IntoResponse, Response};
 pub use router::Router;
-pub use server::{Acceptor, Bound, Listener, Running, Server, tcp_acceptor};
+pub use server::{Acceptor, Answer, Bound, Client, Listener, Running, Server, tcp_acceptor};
 pub use signal_hook::consts::{SIGINT, SIGTERM};
 pub use split::{BodyReader, BodyWriter, Responder};
 #[cfg(feature = "tls")]

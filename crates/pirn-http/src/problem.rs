@@ -1,14 +1,14 @@
 //! The texts of errors, as JSON for clients that accept it: RFC 9457.
 
+use crate::fields::LazyFields;
 use crate::media_type::MediaType;
-use crate::request::Request;
 use crate::response::{Kind, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 
 /// Makes a problem of the text of an error, if the client accepts that.
-pub(crate) fn negotiate(request: &Request, response: &mut Response) {
-    if !std::mem::take(&mut response.is_problem) || !accepts_json(request) {
+pub(crate) fn negotiate(asked: &LazyFields, response: &mut Response) {
+    if !std::mem::take(&mut response.is_problem) || !accepts_json(asked) {
         return;
     }
     let Kind::Bytes(text) = &response.body.0 else {
@@ -27,8 +27,8 @@ pub(crate) fn negotiate(request: &Request, response: &mut Response) {
 }
 
 /// Returns whether a client asks for JSON. One that accepts everything, as curl does, gets text.
-fn accepts_json(request: &Request) -> bool {
-    let fields = request.fields_named(ACCEPT.as_str());
+fn accepts_json(asked: &LazyFields) -> bool {
+    let fields = asked.all(ACCEPT.as_str());
     let ranges = fields.flat_map(|value| str::from_utf8(value).unwrap_or_default().split(','));
     let mut ranges = ranges.filter_map(MediaType::parse);
     ranges.any(|range| range.is_json() && !range.parameter("q").is_some_and(is_zero))

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::fields::LazyFields;
+use crate::fields::{Head, LazyFields};
 use crate::limits::watch::Seat;
 use crate::outgoing::{Given, Outgoing, Then};
 use crate::response::Response;
-use crate::router::Captured;
+use crate::split::{BodyReader, Responder, split};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, StatusCode, Uri, Version};
 use std::fmt;
@@ -55,26 +55,16 @@ pub struct Request {
     pub(crate) outgoing: Outgoing,
 }
 
-/// What comes before the body.
-#[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) version: Version,
-    pub(crate) extensions: Extensions,
-    pub(crate) fields: LazyFields,
-}
+/// The parts of a path that a route has named.
+#[derive(Default, Debug)]
+pub(crate) struct Captured(pub(crate) Vec<(String, Option<String>)>);
 
-#[cfg(feature = "http2")]
-impl From<Parts> for Head {
-    fn from(parts: Parts) -> Head {
-        Head {
-            method: parts.method,
-            uri: parts.uri,
-            version: parts.version,
-            extensions: parts.extensions,
-            fields: LazyFields::of_map(parts.headers),
-        }
+impl Captured {
+    /// Returns a part, or `None` if the route has no such name. It is `Some(None)` if the part is
+    /// not UTF-8.
+    fn get(&self, name: &str) -> Option<Option<&str>> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_deref())
     }
 }
 
@@ -371,6 +361,49 @@ impl Request {
         Ok(ResponseWriter { request: self })
     }
 
+    /// Splits the request into its body and the way of its response, for two threads: so a handler
+    /// reads and writes at once, however much the client sends before it reads. (One thread that
+    /// does both in turn waits for ever, if the client waits as well.)
+    ///
+    /// # Errors
+    /// If the client has asked to be told that it may [send the body][100], and is gone.
+    ///
+    /// [100]: https://www.rfc-editor.org/rfc/rfc9110#name-expect
+    ///
+    /// # Examples
+    /// ```
+    /// use pirn_http::{Request, Response, Server};
+    /// use std::io::{self, Read, Write};
+    /// use std::sync::mpsc;
+    /// let server = Server::new().post("/shout", |request: &mut Request| -> io::Result<()> {
+    ///     let (mut body, responder) = request.split()?;
+    ///     let (send, words) = mpsc::sync_channel::<Vec<u8>>(1);
+    ///     pirn::thread::scope(|scope| {
+    ///         let answer = scope.spawn(move || -> io::Result<()> {
+    ///             let mut answer = responder.respond(Response::ok())?;
+    ///             for word in words {
+    ///                 answer.write_all(&word.to_ascii_uppercase())?;
+    ///                 answer.flush()?;
+    ///             }
+    ///             answer.end()
+    ///         });
+    ///         let mut piece = [0; 1024];
+    ///         loop {
+    ///             match body.read(&mut piece)? {
+    ///                 0 => break,
+    ///                 count => drop(send.send(piece[..count].to_vec())),
+    ///             }
+    ///         }
+    ///         drop(send);
+    ///         answer.join().expect("no panic")
+    ///     })
+    /// });
+    /// assert_eq!(server.client().post("/shout", "hello").text(), "HELLO");
+    /// ```
+    pub fn split(&mut self) -> io::Result<(BodyReader<'_>, Responder<'_>)> {
+        split(&mut self.exchange, &mut self.outgoing)
+    }
+
     /// Has a function change the response before it is sent, however the handler gives it: by
     /// returning it or by [`respond`](Self::respond). So middleware adds header fields. Functions
     /// that are added later are called first.
@@ -407,7 +440,7 @@ impl Request {
     /// Gives the text of an error the form that the client accepts.
     pub(crate) fn negotiate(&self, response: &mut Response) {
         #[cfg(feature = "json")]
-        crate::problem::negotiate(self, response);
+        crate::problem::negotiate(&self.fields, response);
         #[cfg(not(feature = "json"))]
         let _ = response;
     }

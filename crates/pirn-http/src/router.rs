@@ -1,26 +1,13 @@
 //! Which handler serves a request.
 
 use crate::handler::{Handler, IntoHandler, Middleware, with_state, within};
-use crate::request::Request;
+use crate::request::{Captured, Request};
 use crate::response::{IntoResponse, Response};
 use http::header::{ALLOW, HeaderValue};
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 use std::{fmt, mem};
-
-/// The parts of a path that a route has named.
-#[derive(Default, Debug)]
-pub(crate) struct Captured(Vec<(String, Option<String>)>);
-
-impl Captured {
-    /// Returns a part, or `None` if the route has no such name. It is `Some(None)` if the part is
-    /// not UTF-8.
-    pub(crate) fn get(&self, name: &str) -> Option<Option<&str>> {
-        let found = self.0.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_deref())
-    }
-}
 
 /// The handlers of one path, by method.
 #[derive(Default)]
@@ -362,7 +349,7 @@ macro_rules! routing {
             #[track_caller]
             pub fn websocket<F>(self, path: &str, handler: F) -> Self
             where
-                F: Fn(crate::WebSocket) -> std::io::Result<()> + Send + Sync + 'static,
+                F: Fn(crate::websocket::WebSocket) -> std::io::Result<()> + Send + Sync + 'static,
             {
                 let handler = Arc::new(handler);
                 self.get(path, move |request: &mut Request| {
@@ -413,7 +400,7 @@ macro_rules! routing {
             pub fn service<T, B>(mut self, path: &str, service: T) -> Self
             where
                 T: tower_service::Service<
-                        http::Request<crate::RequestBody>,
+                        http::Request<crate::tower::RequestBody>,
                         Response = http::Response<B>,
                         Error: Into<Box<dyn std::error::Error + Send + Sync>>,
                     > + Clone

@@ -1,11 +1,14 @@
-//! What all connections of a server share.
+//! What connections know of their server.
 
-use crate::handler::{Handler, Middleware};
+use crate::fields::Head;
 use crate::limits::Limits;
 use crate::limits::watch::Watch;
 use crate::refusal::Refused;
+use crate::response::Response;
 use crate::upgrade::Upgraded;
+use http::HeaderMap;
 use pirn::thread::Builder;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -30,9 +33,8 @@ impl Threads {
     }
 }
 
-/// See the module's documentation.
+/// What all connections of a server share.
 pub(crate) struct Shared {
-    pub(crate) handler: Box<Handler>,
     /// The paths of the router.
     pub(crate) routes: Box<[Arc<str>]>,
     /// `None`: the connections speak HTTP.
@@ -50,8 +52,6 @@ pub(crate) struct Shared {
     pub(crate) http2: bool,
     pub(crate) watch: Arc<Watch>,
     pub(crate) stopping: AtomicBool,
-    /// Is told of requests that no handler sees.
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
 }
 
 impl Shared {
@@ -64,12 +64,36 @@ impl Shared {
         }
     }
 
-    pub(crate) fn note_refused(&self, refused: &Refused<'_>) {
-        self.middleware.iter().for_each(|it| it.refused(refused));
-    }
-
     /// Returns whether the server has been shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(SeqCst)
     }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What serves the requests that come by a connection of HTTP/1 or a stream of HTTP/2, `C`.
+pub(crate) trait Serve<C>: Sync {
+    /// Has a request handled. The connection is the request's until then.
+    fn handle(&self, head: Head, connection: Box<C>) -> Handled<C>;
+
+    /// Notes that a request has been refused.
+    fn refused(&self, refused: &Refused<'_>);
+}
+
+/// A request that has been handled.
+pub(crate) struct Handled<C> {
+    pub(crate) connection: Box<C>,
+    /// What the handler has returned; `None`: it has panicked.
+    pub(crate) response: Option<Response>,
+    /// The handler took longer than the server allows.
+    pub(crate) is_late: bool,
+    /// The fields after the response's body.
+    pub(crate) trailers: Option<Box<HeaderMap>>,
 }

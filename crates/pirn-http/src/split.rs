@@ -5,122 +5,33 @@
 //!                      Responder    may go to another thread, which gets a seat for its own ones
 //! ```
 
-use crate::exchange::read_in_time;
-use crate::h1::body::Incoming;
-use crate::h1::reply::Reply;
+use crate::exchange::{Exchange, Reading, Writing};
 #[cfg(feature = "http2")]
 use crate::h2;
-use crate::input::Input;
 use crate::limits::watch::Seat;
 use crate::outgoing::{Outgoing, Then};
-use crate::request::Request;
 use crate::response::Response;
 use crate::shared::Shared;
-use crate::stream::Stream;
+use crate::transfer::read_in_time;
 use std::fmt;
 use std::io::{self, Read, Write};
 
-/// The body of a request, in either protocol.
-pub(crate) enum Reading<'r> {
-    H1(&'r Stream, &'r mut Input, &'r mut Incoming),
-    #[cfg(feature = "http2")]
-    H2(&'r h2::Common, &'r mut h2::Incoming),
+/// Returns the two parts of a request: see [`Request::split`](crate::Request::split).
+pub(crate) fn split<'r>(
+    exchange: &'r mut Exchange,
+    outgoing: &'r mut Outgoing,
+) -> io::Result<(BodyReader<'r>, Responder<'r>)> {
+    let (reading, writing, seat, shared) = exchange.split()?;
+    let responder = Responder {
+        outgoing,
+        writing,
+        shared,
+        beside: seat.number(),
+    };
+    Ok((BodyReader { reading, seat }, responder))
 }
 
-/// The way of its response. The calls take the seat of the thread that makes them.
-pub(crate) enum Writing<'r> {
-    H1(&'r Stream, &'r mut Reply),
-    #[cfg(feature = "http2")]
-    H2(&'r h2::Common, &'r h2::Live, &'r mut h2::Reply),
-}
-
-/// The two directions, the seat of the handler's thread, and where the other one gets its own.
-pub(crate) type Split<'r> = (Reading<'r>, Writing<'r>, &'r Seat, &'r Shared);
-
-impl Request {
-    /// Splits the request into its body and the way of its response, for two threads: so a handler
-    /// reads and writes at once, however much the client sends before it reads. (One thread that
-    /// does both in turn waits for ever, if the client waits as well.)
-    ///
-    /// # Errors
-    /// If the client has asked to be told that it may [send the body][100], and is gone.
-    ///
-    /// [100]: https://www.rfc-editor.org/rfc/rfc9110#name-expect
-    ///
-    /// # Examples
-    /// ```
-    /// use pirn_http::{Request, Response, Server};
-    /// use std::io::{self, Read, Write};
-    /// use std::sync::mpsc;
-    /// let server = Server::new().post("/shout", |request: &mut Request| -> io::Result<()> {
-    ///     let (mut body, responder) = request.split()?;
-    ///     let (send, words) = mpsc::sync_channel::<Vec<u8>>(1);
-    ///     pirn::thread::scope(|scope| {
-    ///         let answer = scope.spawn(move || -> io::Result<()> {
-    ///             let mut answer = responder.respond(Response::ok())?;
-    ///             for word in words {
-    ///                 answer.write_all(&word.to_ascii_uppercase())?;
-    ///                 answer.flush()?;
-    ///             }
-    ///             answer.end()
-    ///         });
-    ///         let mut piece = [0; 1024];
-    ///         loop {
-    ///             match body.read(&mut piece)? {
-    ///                 0 => break,
-    ///                 count => drop(send.send(piece[..count].to_vec())),
-    ///             }
-    ///         }
-    ///         drop(send);
-    ///         answer.join().expect("no panic")
-    ///     })
-    /// });
-    /// assert_eq!(server.client().post("/shout", "hello").text(), "HELLO");
-    /// ```
-    pub fn split(&mut self) -> io::Result<(BodyReader<'_>, Responder<'_>)> {
-        let (reading, writing, seat, shared) = self.exchange.split()?;
-        let outgoing = &mut self.outgoing;
-        let responder = Responder {
-            outgoing,
-            writing,
-            shared,
-            beside: seat.number(),
-        };
-        Ok((BodyReader { reading, seat }, responder))
-    }
-}
-
-impl Writing<'_> {
-    fn begin(&mut self, seat: &Seat, response: &Response) -> io::Result<()> {
-        match self {
-            Writing::H1(_, reply) => reply.begin(seat, response),
-            #[cfg(feature = "http2")]
-            Writing::H2(common, live, reply) => {
-                reply.begin(h2::Way::new(common, live, seat), response)
-            }
-        }
-    }
-
-    fn write(&mut self, seat: &Seat, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Writing::H1(stream, reply) => reply.write(stream, seat, bytes),
-            #[cfg(feature = "http2")]
-            Writing::H2(common, live, reply) => {
-                reply.write(h2::Way::new(common, live, seat), bytes)
-            }
-        }
-    }
-
-    fn flush(&mut self, seat: &Seat) -> io::Result<()> {
-        match self {
-            Writing::H1(stream, reply) => reply.flush(stream, seat),
-            #[cfg(feature = "http2")]
-            Writing::H2(common, live, reply) => reply.flush(h2::Way::new(common, live, seat)),
-        }
-    }
-}
-
-/// The body of a request that has been [split](Request::split). It stays on the handler's
+/// The body of a request that has been [split](crate::Request::split). It stays on the handler's
 /// thread, which the server interrupts when the client is gone.
 pub struct BodyReader<'r> {
     reading: Reading<'r>,
@@ -146,7 +57,7 @@ impl fmt::Debug for BodyReader<'_> {
     }
 }
 
-/// The way of the response to a request that has been [split](Request::split).
+/// The way of the response to a request that has been [split](crate::Request::split).
 ///
 /// The handler may drop it, and return a response as usual.
 pub struct Responder<'r> {
@@ -159,7 +70,7 @@ pub struct Responder<'r> {
 
 impl<'r> Responder<'r> {
     /// Sends the status and the fields of a response now, as
-    /// [`Request::respond`] does. This thread is then interrupted if the
+    /// [`Request::respond`](crate::Request::respond) does. This thread is then interrupted if the
     /// client takes the body too slowly.
     ///
     /// # Errors

@@ -1,22 +1,17 @@
 //! The ways to a client.
 
-use rustix::io::Errno;
-use rustix::net::{SendFlags, sendmsg};
-use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
-
+use crate::socket::{Socket, retry};
 #[cfg(feature = "tls")]
 use crate::tls::{Farewell, TlsStream};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
 
 /// A connection's two streams of bytes. Both are used through a shared reference: a handler may
 /// read and write at the same time, from two threads.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    Plain(Socket),
     #[cfg(feature = "tls")]
     Tls(Box<Farewell>),
     #[cfg(feature = "http2")]
@@ -48,8 +43,7 @@ pub(crate) trait Tunnel: std::fmt::Debug + Send + Sync {
 impl Stream {
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => (&*stream).read(buffer),
-            Stream::Unix(stream) => (&*stream).read(buffer),
+            Stream::Plain(socket) => (&*socket).read(buffer),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.read(buffer),
             #[cfg(feature = "http2")]
@@ -78,26 +72,18 @@ impl Stream {
     /// Writes the bytes of both parts that the kernel takes without a wait. Returns their number;
     /// zero for a stream that is not a plain socket.
     pub(crate) fn offer(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
-        let socket = match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
+        match self {
+            Stream::Plain(socket) => socket.offer(head, body),
             #[cfg(feature = "tls")]
-            Stream::Tls(_) => return Ok(0),
+            Stream::Tls(_) => Ok(0),
             #[cfg(feature = "http2")]
-            Stream::Tunnel(_) => return Ok(0),
-        };
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let parts = [IoSlice::new(head), IoSlice::new(body)];
-        match sendmsg(socket, &parts, &mut Default::default(), flags) {
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            result => Ok(result?),
+            Stream::Tunnel(_) => Ok(0),
         }
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => (&*stream).write(bytes),
-            Stream::Unix(stream) => (&*stream).write(bytes),
+            Stream::Plain(socket) => (&*socket).write(bytes),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(bytes, &[]).map(|()| bytes.len()),
             #[cfg(feature = "http2")]
@@ -106,10 +92,10 @@ impl Stream {
     }
 
     fn write_both(&self, head: &[u8], body: &[u8]) -> io::Result<usize> {
-        let slices = [IoSlice::new(head), IoSlice::new(body)];
         match self {
-            Stream::Tcp(stream) => (&*stream).write_vectored(&slices),
-            Stream::Unix(stream) => (&*stream).write_vectored(&slices),
+            Stream::Plain(socket) => {
+                (&*socket).write_vectored(&[IoSlice::new(head), IoSlice::new(body)])
+            }
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.send(head, body).map(|()| head.len() + body.len()),
             #[cfg(feature = "http2")]
@@ -119,21 +105,13 @@ impl Stream {
 
     /// Sends no more, or neither sends nor receives more.
     pub(crate) fn shutdown(&self, how: Shutdown) {
-        // Failure: the client is gone.
-        let _ = match self {
-            Stream::Tcp(stream) => stream.shutdown(how),
-            Stream::Unix(stream) => stream.shutdown(how),
+        match self {
+            Stream::Plain(socket) => socket.shutdown(how),
             #[cfg(feature = "tls")]
-            Stream::Tls(stream) => {
-                stream.shutdown(how);
-                Ok(())
-            }
+            Stream::Tls(stream) => stream.shutdown(how),
             #[cfg(feature = "http2")]
-            Stream::Tunnel(tunnel) => {
-                tunnel.shutdown(how);
-                Ok(())
-            }
-        };
+            Stream::Tunnel(tunnel) => tunnel.shutdown(how),
+        }
     }
 
     /// Ends the server's direction, and reads until the client ends its own, or has sent 1 MiB.
@@ -153,58 +131,44 @@ impl Stream {
 
     /// Makes writes fail that wait for longer. (A [tunnel](Stream::Tunnel) limits its own.)
     pub(crate) fn limit_writes(&self, most: Duration) {
-        // Failure: the client is gone.
-        let _ = match self {
-            Stream::Tcp(stream) => stream.set_write_timeout(Some(most)),
-            Stream::Unix(stream) => stream.set_write_timeout(Some(most)),
-            #[cfg(feature = "tls")]
-            Stream::Tls(stream) => {
-                stream.socket().limit_writes(most);
-                Ok(())
-            }
-            #[cfg(feature = "http2")]
-            Stream::Tunnel(_) => Ok(()),
-        };
+        if let Some(socket) = self.socket() {
+            socket.limit_writes(most);
+        }
     }
 
     /// Ends both directions at once, in the middle of what is being written.
     pub(crate) fn abort(&self) {
-        self.reset_when_closed();
-        match self {
-            #[cfg(feature = "tls")]
-            Stream::Tls(stream) => stream.socket().shutdown(Shutdown::Both),
-            stream => stream.shutdown(Shutdown::Both),
+        match self.socket() {
+            Some(socket) => {
+                socket.reset_when_closed();
+                socket.shutdown(Shutdown::Both);
+            }
+            None => self.shutdown(Shutdown::Both),
         }
     }
 
-    /// Has closing the stream reset it: what the client has not read yet is discarded, and does not
-    /// stay in the kernel's memory until the client reads it.
+    /// Has closing the stream reset it: see [`Socket::reset_when_closed`].
     pub(crate) fn reset_when_closed(&self) {
-        if let Some(socket) = self.descriptor() {
-            // Failure: the client is gone, or there is nothing to reset, as on a Unix socket.
-            let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+        if let Some(socket) = self.socket() {
+            socket.reset_when_closed();
         }
     }
 
     /// Returns the client's address, if it has one.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         match self {
-            Stream::Tcp(stream) => stream.peer_addr().ok(),
-            #[cfg(feature = "tls")]
-            Stream::Tls(stream) => stream.socket().peer(),
-            Stream::Unix(_) => None,
             #[cfg(feature = "http2")]
             Stream::Tunnel(tunnel) => tunnel.peer(),
+            _ => self.socket()?.peer(),
         }
     }
 
-    /// Returns the descriptor of the socket, if there is one.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    /// Returns the socket, if the connection has one of its own.
+    pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {
-            Stream::Tcp(stream) => Some(stream.as_fd()),
-            Stream::Unix(stream) => Some(stream.as_fd()),
+            Stream::Plain(socket) => Some(socket),
             #[cfg(feature = "tls")]
-            Stream::Tls(stream) => stream.socket().descriptor(),
+            Stream::Tls(stream) => Some(stream.socket()),
             #[cfg(feature = "http2")]
             Stream::Tunnel(_) => None,
         }
@@ -226,7 +190,7 @@ impl Stream {
             Stream::Tls(_) => true,
             #[cfg(feature = "http2")]
             Stream::Tunnel(tunnel) => tunnel.is_secure(),
-            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Plain(_) => false,
         }
     }
 }
@@ -237,15 +201,4 @@ pub(crate) fn at_most(buffer: &mut [u8], most: u64) -> &mut [u8] {
         .len()
         .min(usize::try_from(most).unwrap_or(usize::MAX));
     &mut buffer[..room]
-}
-
-/// Calls `call` until no signal's handler has interrupted it.
-#[inline]
-pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
-    }
 }

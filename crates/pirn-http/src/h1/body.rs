@@ -2,9 +2,9 @@
 
 use super::chunked::Chunked;
 use super::framing::Framing;
-use crate::exchange::too_large;
 use crate::input::Input;
 use crate::stream::{Stream, at_most};
+use crate::transfer::too_large;
 use http::HeaderMap;
 use std::io;
 

@@ -9,11 +9,11 @@
 //! but an extension, which is ignored. A lone LF in an extension is where two programs have been
 //! made to disagree (CVE-2025-55315).
 
-use crate::exchange::ended_early;
 use crate::fields::NO_TRAILERS;
 use crate::input::Input;
 use crate::refusal::Refusal;
 use crate::stream::Stream;
+use crate::transfer::ended_early;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::io;

@@ -5,20 +5,17 @@ use super::framing::Framing;
 use super::head::{self, Head, Search};
 use super::output::{Asked, Body, Length};
 use super::reply::{Answer, PIECE, Reply};
-use crate::exchange::{self, Exchange};
 use crate::input::Input;
 use crate::limits::watch::{Limit, Seat};
-use crate::refusal::Refusal;
-use crate::refusal::Refused;
-use crate::request::Request;
+use crate::refusal::{Refusal, Refused};
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
-use crate::shared::Shared;
-use crate::split::{Reading, Split, Writing};
-use crate::stream::{Stream, retry};
+use crate::shared::{Handled, Serve, Shared};
+use crate::socket::retry;
+use crate::stream::Stream;
+use crate::transfer;
 use crate::upgrade::{Upgrade, Upgraded};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use pirn::thread::Panic;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -72,13 +69,13 @@ impl Connection {
 
     /// Serves requests until the client or the server is done. Returns the connection if it turns
     /// out to be one of HTTP/2.
-    pub(crate) fn serve(mut self: Box<Self>) -> Option<Box<Self>> {
-        let shared = Arc::clone(&self.shared);
+    pub(crate) fn serve(mut self: Box<Self>, server: &impl Serve<Self>) -> Option<Box<Self>> {
         loop {
             let head = match self.next_head() {
                 Ok(head) => head,
                 Err(NoRequest::Refused(refusal, head)) => {
-                    self.refuse(refusal, &head);
+                    server.refused(&self.refused(refusal, &head));
+                    self.refuse(refusal);
                     return None;
                 }
                 Err(NoRequest::Over | NoRequest::Broken) => return None,
@@ -86,17 +83,18 @@ impl Connection {
                 Err(NoRequest::Http2) => return Some(self),
             };
             self.begin(&head);
-            let mut request = Request::new(head.request, Exchange::H1(self));
-            request.seat().begin_handler();
-            let result = Panic::catch(|| (shared.handler)(&mut request));
-            let is_late = request.seat().end_handler();
-            let (exchange, trailers) = request.end();
-            self = exchange.into_h1();
-            let goes_on = match result {
-                Ok(_) if is_late && self.reply.answer == Answer::None => {
+            let Handled {
+                connection,
+                response,
+                is_late,
+                trailers,
+            } = server.handle(head.request, self);
+            self = connection;
+            let goes_on = match response {
+                Some(_) if is_late && self.reply.answer == Answer::None => {
                     self.finish(too_late(), None)
                 }
-                Ok(response) => match response.body.0 {
+                Some(response) => match response.body.0 {
                     Kind::Upgrade(upgrade)
                         if self.reply.answer == Answer::None && self.incoming.is_over() =>
                     {
@@ -106,7 +104,7 @@ impl Connection {
                     }
                     _ => self.finish(response, trailers.as_deref()),
                 },
-                Err(_) => self.finish_panicked(),
+                None => self.finish_panicked(),
             };
             if !goes_on {
                 self.leave();
@@ -172,7 +170,7 @@ impl Connection {
     #[cfg(feature = "http2")]
     #[cold]
     fn begins_http2(&self) -> bool {
-        let is_plain = matches!(self.stream, Stream::Tcp(_) | Stream::Unix(_));
+        let is_plain = matches!(self.stream, Stream::Plain(_));
         self.shared.http2 && is_plain && self.input.unused().starts_with(PREFACE)
     }
 
@@ -194,7 +192,7 @@ impl Connection {
             return Ok(0);
         }
         self.begin_read()?;
-        exchange::read_in_time(&self.seat, || {
+        transfer::read_in_time(&self.seat, || {
             self.incoming.read(&mut self.input, &self.stream, buffer)
         })
     }
@@ -206,14 +204,6 @@ impl Connection {
             output.go_on(&self.stream)?;
         }
         output.flush(&self.stream)
-    }
-
-    /// Returns the two directions, for a thread each.
-    pub(crate) fn split(&mut self) -> Split<'_> {
-        self.settle_keep_alive();
-        let reading = Reading::H1(&self.stream, &mut self.input, &mut self.incoming);
-        let writing = Writing::H1(&self.stream, &mut self.reply);
-        (reading, writing, &self.seat, &self.shared)
     }
 
     /// Notes whether there can be another request, as far as that is known before the head of the
@@ -356,20 +346,25 @@ impl Connection {
         }
     }
 
-    /// Answers a malformed request. `head` has the bytes of it that the parser took from the input.
-    fn refuse(mut self: Box<Self>, refusal: Refusal, head: &[u8]) {
-        self.seat.absorb();
+    /// Returns what middleware is told of a malformed request. `head` has the bytes of it that the
+    /// parser took from the input.
+    fn refused<'r>(&'r self, refusal: Refusal, head: &'r [u8]) -> Refused<'r> {
         let bytes = match head {
             [] => self.input.unused(),
             head => head,
         };
         let line = bytes.split(|byte| b"\r\n".contains(byte)).next();
-        self.shared.note_refused(&Refused {
+        Refused {
             peer: self.stream.peer(),
             line: line.unwrap_or_default(),
             status: refusal.status,
             reason: refusal.why,
-        });
+        }
+    }
+
+    /// Answers a malformed request.
+    fn refuse(mut self: Box<Self>, refusal: Refusal) {
+        self.seat.absorb();
         // Not the values of the request before: if that was HEAD, the answer would have no body.
         self.reply.asked = Asked::NOTHING;
         let response = Response::new(refusal.status).text(refusal.why);

@@ -9,7 +9,6 @@ use crate::fields::{self, LazyFields};
 use crate::limits::HeadLimits;
 use crate::negotiation::elements_of;
 use crate::refusal::Refusal;
-use crate::request;
 use bytes::Bytes;
 use http::{Extensions, Method, StatusCode, Uri, Version};
 use std::mem::MaybeUninit;
@@ -20,7 +19,7 @@ const FEW: usize = 16;
 /// A head, and what it says about the connection.
 #[derive(Debug)]
 pub(crate) struct Head {
-    pub(crate) request: request::Head,
+    pub(crate) request: fields::Head,
     pub(crate) framing: Framing,
     /// The connection may be used for another request.
     pub(crate) keep_alive: bool,
@@ -102,14 +101,11 @@ pub(crate) fn parse(bytes: Bytes, limits: &HeadLimits) -> Result<Head, (Refusal,
                 Err(_) => Err((too_many("too many header fields"), Bytes::new())),
             };
         }
-        Err(Failure::TooMany) => too_many(TOO_MANY),
+        Err(Failure::TooMany) => too_many(admission::TOO_MANY),
         Err(Failure::Refused(refusal)) => refusal,
     };
     Err((refusal, bytes))
 }
-
-/// What is said of a request with more header fields than allowed, in whichever version.
-pub(crate) const TOO_MANY: &str = "more header fields than the server's limit";
 
 fn too_many(why: &'static str) -> Refusal {
     Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why)
@@ -153,7 +149,7 @@ fn parse_within<'b>(
     let framing = noted.framing(version)?;
     let keep_alive = noted.keeps_alive(version);
     let expects_continue = noted.expects_continue(version)?;
-    let request = request::Head {
+    let request = fields::Head {
         method,
         uri,
         version,

@@ -13,9 +13,9 @@
 //! ```
 
 use crate::date;
-use crate::exchange;
 use crate::fields::NO_TRAILERS;
 use crate::stream::Stream;
+use crate::transfer;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TRANSFER_ENCODING, UPGRADE,
 };
@@ -151,7 +151,7 @@ impl Output {
             Body::Omitted => Ok(()),
             Body::UntilClose => self.raw(stream, bytes),
             Body::Left(left) => {
-                exchange::take_off(left, bytes.len())?;
+                transfer::take_off(left, bytes.len())?;
                 self.raw(stream, bytes)
             }
             Body::Chunks if self.has_room(bytes.len()) => {
@@ -189,13 +189,13 @@ impl Output {
             Body::UntilClose => u64::MAX,
             Body::Omitted | Body::Chunks => return Ok(0),
         };
-        exchange::take_off(&mut rest, bytes.len())?;
+        transfer::take_off(&mut rest, bytes.len())?;
         let count = stream.offer(&self.bytes, bytes)?;
         let of_head = count.min(self.bytes.len());
         self.bytes.drain(..of_head);
         let of_body = count - of_head;
         if let Body::Left(left) = framing {
-            exchange::take_off(left, of_body)?;
+            transfer::take_off(left, of_body)?;
         }
         Ok(of_body)
     }
@@ -224,7 +224,7 @@ impl Output {
     pub(crate) fn end(&mut self, framing: Body, trailers: Option<&HeaderMap>) -> io::Result<()> {
         match framing {
             Body::Omitted | Body::UntilClose | Body::Left(0) => Ok(()),
-            Body::Left(_) => Err(exchange::too_short()),
+            Body::Left(_) => Err(transfer::too_short()),
             Body::Chunks => {
                 self.close_chunk();
                 self.bytes.extend_from_slice(b"0\r\n");

@@ -2,10 +2,10 @@
 //! another thread may read meanwhile.
 
 use super::output::{Asked, Body, Length, Output};
-use crate::exchange;
 use crate::limits::watch::Seat;
 use crate::response::{Response, has_no_body};
 use crate::stream::Stream;
+use crate::transfer;
 use http::HeaderMap;
 use std::io;
 
@@ -45,7 +45,7 @@ impl Reply {
     /// Sends the head of an answer whose body is written afterwards.
     pub(crate) fn begin(&mut self, seat: &Seat, response: &Response) -> io::Result<()> {
         if self.answer != Answer::None {
-            return Err(exchange::has_responded());
+            return Err(transfer::has_responded());
         }
         let length = match response.body.announced() {
             _ if has_no_body(response.status) => Length::None,
@@ -86,7 +86,7 @@ impl Reply {
             let waits = !self.output.has_room(piece.len());
             let mut write = || self.output.body(stream, &mut body, piece);
             let result = match waits {
-                true => exchange::write_in_time(seat, piece.len(), write),
+                true => transfer::write_in_time(seat, piece.len(), write),
                 false => {
                     seat.note(piece.len());
                     write()
@@ -121,7 +121,7 @@ impl Reply {
     /// Sends what has been written.
     pub(crate) fn flush(&mut self, stream: &Stream, seat: &Seat) -> io::Result<()> {
         let flush = || self.output.flush(stream);
-        let result = exchange::write_in_time(seat, 0, flush);
+        let result = transfer::write_in_time(seat, 0, flush);
         sent(stream, seat, result)
     }
 

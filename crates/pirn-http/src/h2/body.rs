@@ -1,8 +1,8 @@
 //! The body of a request, as it comes.
 
 use super::{broken, wait_for};
-use crate::exchange::too_large;
 use crate::fields::{NO_TRAILERS, remove_all};
+use crate::transfer::too_large;
 use ::h2::RecvStream;
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HeaderMap};

@@ -17,7 +17,7 @@ use super::wire::{Received, Transport, Wire};
 use crate::limits::Limits;
 use crate::limits::watch::{Limit, Seat};
 use crate::poison::locked;
-use crate::shared::Shared;
+use crate::shared::{Serve, Shared};
 use ::h2::RecvStream;
 use ::h2::server::{Builder, Connection, SendResponse};
 use bytes::Bytes;
@@ -68,7 +68,12 @@ struct Driver {
 }
 
 /// Serves a connection until the client or the server is done.
-pub(crate) fn serve(transport: Transport, shared: Arc<Shared>, seat: Seat) {
+pub(crate) fn serve(
+    transport: Transport,
+    shared: Arc<Shared>,
+    seat: Seat,
+    server: &impl Serve<Stream>,
+) {
     seat.limit(Limit::Head);
     let Ok((wire, peer)) = transport.open() else {
         return; // The kernel is short of memory: the connection is closed.
@@ -94,7 +99,7 @@ pub(crate) fn serve(transport: Transport, shared: Arc<Shared>, seat: Seat) {
         is_ending: false,
     };
     // The seat is left when the streams' threads have ended: until then the connection counts.
-    let _seat = thread::scope(|scope| driver.run(scope));
+    let _seat = thread::scope(|scope| driver.run(scope, server));
 }
 
 fn builder(limits: &Limits) -> Builder {
@@ -113,10 +118,14 @@ fn builder(limits: &Limits) -> Builder {
 
 impl Driver {
     /// Returns the seat, which no time limit holds for any more.
-    fn run<'scope>(mut self, scope: &'scope Scope<'scope, '_>) -> Seat {
+    fn run<'scope>(
+        mut self,
+        scope: &'scope Scope<'scope, '_>,
+        server: &'scope impl Serve<Stream>,
+    ) -> Seat {
         loop {
             match block_on_interruptible(poll_fn(|context| self.poll(context))) {
-                Ok(Some(arrival)) => self.begin(scope, arrival),
+                Ok(Some(arrival)) => self.begin(scope, arrival, server),
                 Ok(None) => break,
                 Err(_) if self.goes_on() => {}
                 Err(_) => break,
@@ -200,7 +209,12 @@ impl Driver {
         true
     }
 
-    fn begin<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, (request, respond): Arrival) {
+    fn begin<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        (request, respond): Arrival,
+        server: &'scope impl Serve<Stream>,
+    ) {
         self.phase = Phase::Busy;
         self.seat.limit(Limit::Dismissal);
         let number = respond.stream_id().as_u32();
@@ -218,7 +232,7 @@ impl Driver {
             (&parts, body),
         );
         live.check();
-        let serve = move || stream.serve(parts);
+        let serve = move || stream.serve(parts, server);
         // Without memory for a thread, the stream is dropped, and so reset.
         let builder = self.common.shared.stream_thread();
         drop(builder.spawn_scoped(scope, serve));

@@ -3,7 +3,6 @@
 use crate::admission;
 use crate::date;
 use crate::fields::remove_all;
-use crate::h1::head::TOO_MANY;
 use crate::limits::HeadLimits;
 use crate::refusal::Refusal;
 use crate::response::Response;
@@ -35,7 +34,7 @@ pub(super) static LEFT_OUT: [HeaderName; 7] = [
 pub(super) fn adapt(parts: &mut Parts, limits: &HeadLimits) -> Result<(), Refusal> {
     if parts.headers.len() > limits.fields {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Err(Refusal::new(status, TOO_MANY));
+        return Err(Refusal::new(status, admission::TOO_MANY));
     }
     admission::expects_continue(parts.headers.get(EXPECT).map(HeaderValue::as_bytes))?;
     set_host(&mut parts.headers, parts.uri.authority())?;

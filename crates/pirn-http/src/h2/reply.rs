@@ -4,10 +4,10 @@
 use super::head;
 use super::live::Live;
 use super::stream::Common;
-use crate::exchange;
 use crate::fields::{NO_TRAILERS, remove_all};
 use crate::limits::watch::{Limit, Seat};
 use crate::response::{Response, has_no_body};
+use crate::transfer;
 use ::h2::ext::Protocol;
 use bytes::Bytes;
 use http::request::Parts;
@@ -72,7 +72,7 @@ impl Reply {
     /// Sends the head of an answer whose body is written afterwards.
     pub(crate) fn begin(&mut self, way: Way<'_>, response: &Response) -> io::Result<()> {
         if self.answer != Answer::None {
-            return Err(exchange::has_responded());
+            return Err(transfer::has_responded());
         }
         let no_body = has_no_body(response.status);
         let length = response.body.announced().filter(|_| !no_body);
@@ -136,7 +136,7 @@ impl Reply {
     pub(crate) fn end(&mut self, live: &Live, trailers: Option<HeaderMap>) -> io::Result<()> {
         match self.answer {
             Answer::None | Answer::Begun(Body::Omitted) => return Ok(()),
-            Answer::Begun(Body::Left(1..)) => return Err(exchange::too_short()),
+            Answer::Begun(Body::Left(1..)) => return Err(transfer::too_short()),
             Answer::Begun(Body::Left(0) | Body::Open) => {}
         }
         self.answer = Answer::Begun(Body::Omitted);
@@ -158,7 +158,7 @@ impl Reply {
     /// If they are more than the head has announced.
     fn count(&mut self, bytes: usize) -> io::Result<()> {
         if let Answer::Begun(Body::Left(left)) = &mut self.answer {
-            exchange::take_off(left, bytes)?;
+            transfer::take_off(left, bytes)?;
         }
         Ok(())
     }

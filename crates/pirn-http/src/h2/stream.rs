@@ -7,21 +7,17 @@ use super::reply::{Answer, Body, PIECE, Reply, Way};
 use super::suspects::Suspects;
 use super::tunnel::Tunnel;
 use super::wire::Peer;
-use crate::exchange::{self, Exchange};
 use crate::input::Input;
 use crate::limits::watch::{Limit, Seat};
 use crate::poison::locked;
-use crate::refusal::Refusal;
-use crate::refusal::Refused;
-use crate::request::Request;
+use crate::refusal::{Refusal, Refused};
 use crate::response::{IntoResponse, Kind, Response, has_no_body, too_late};
-use crate::shared::Shared;
-use crate::split::{Reading, Split, Writing};
-use crate::stream::retry;
+use crate::shared::{Handled, Serve, Shared};
+use crate::socket::retry;
+use crate::transfer;
 use crate::upgrade::{Upgrade, Upgraded};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use pirn::thread::Panic;
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,6 +37,10 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Waits for a piece of a body within the time limit for that. The streams of a connection
     /// share its window and the client's attention: as long as the others move together as much as
     /// one of them has to, one may pause for as long as a connection may be idle.
@@ -92,8 +92,8 @@ impl Common {
 
 /// See the module's documentation.
 pub(crate) struct Stream {
-    place: Place,
-    live: Arc<Live>,
+    pub(crate) place: Place,
+    pub(crate) live: Arc<Live>,
     pub(crate) seat: Seat,
     pub(crate) incoming: Incoming,
     /// The client waits for `100 Continue`.
@@ -129,33 +129,31 @@ impl Stream {
     }
 
     /// Serves the request.
-    pub(super) fn serve(self: Box<Self>, mut parts: Parts) {
+    pub(super) fn serve(self: Box<Self>, mut parts: Parts, server: &impl Serve<Self>) {
         self.seat.sit_down();
-        let shared = Arc::clone(&self.place.common.shared);
-        let refused = head::adapt(&mut parts, &shared.limits.head);
-        if let Err(refusal) = refused {
-            shared.note_refused(&Refused {
-                peer: self.peer().address,
-                line: format!("{} {} HTTP/2.0", parts.method, parts.uri).as_bytes(),
-                status: refusal.status,
-                reason: refusal.why,
-            });
-        }
-        let mut request = Request::new(parts.into(), Exchange::H2(self));
-        request.seat().begin_handler();
+        let refused = head::adapt(&mut parts, &self.shared().limits.head);
         let handled = match refused {
-            Ok(()) => Panic::catch(|| (shared.handler)(&mut request)),
-            Err(Refusal { status, why }) => Ok(Response::new(status).text(why)),
+            Ok(()) => server.handle(parts.into(), self),
+            Err(Refusal { status, why }) => {
+                server.refused(&Refused {
+                    peer: self.peer().address,
+                    line: format!("{} {} HTTP/2.0", parts.method, parts.uri).as_bytes(),
+                    status,
+                    reason: why,
+                });
+                Handled {
+                    connection: self,
+                    response: Some(Response::new(status).text(why)),
+                    is_late: false,
+                    trailers: None,
+                }
+            }
         };
-        let is_late = request.seat().end_handler();
-        let (exchange, trailers) = request.end();
-        let Exchange::H2(mut stream) = exchange else {
-            return; // It was one of these above.
-        };
-        let response = match handled {
-            Ok(_) if is_late && !stream.has_answered() => too_late(),
-            Ok(response) => response,
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        let (mut stream, trailers) = (handled.connection, handled.trailers);
+        let response = match handled.response {
+            Some(_) if handled.is_late && !stream.has_answered() => too_late(),
+            Some(response) => response,
+            None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
         match response.body.0 {
             Kind::Upgrade(upgrade) if stream.reply.is_extended && !stream.has_answered() => {
@@ -306,16 +304,8 @@ impl Stream {
         }
     }
 
-    /// Returns the two directions, for a thread each.
-    pub(crate) fn split(&mut self) -> Split<'_> {
-        let common = &*self.place.common;
-        let reading = Reading::H2(common, &mut self.incoming);
-        let writing = Writing::H2(common, &self.live, &mut self.reply);
-        (reading, writing, &self.seat, &common.shared)
-    }
-
     pub(crate) fn shared(&self) -> &Shared {
-        &self.place.common.shared
+        self.place.common.shared()
     }
 
     pub(crate) fn peer(&self) -> &Peer {
@@ -330,7 +320,7 @@ pub(crate) fn read(
     incoming: &mut Incoming,
     buffer: &mut [u8],
 ) -> io::Result<usize> {
-    let count = exchange::read_in_time(seat, || {
+    let count = transfer::read_in_time(seat, || {
         common.patiently(seat, Limit::Body, || incoming.read(buffer))
     })?;
     common.note_moved(count);
@@ -338,9 +328,15 @@ pub(crate) fn read(
 }
 
 /// The place of a stream among those of its connection, until its thread ends.
-struct Place {
+pub(crate) struct Place {
     number: u32,
     common: Arc<Common>,
+}
+
+impl Place {
+    pub(crate) fn common(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl Drop for Place {

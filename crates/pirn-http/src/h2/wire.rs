@@ -1,12 +1,10 @@
 //! The bytes below HTTP/2: a socket, with TLS or without, by the I/O traits that h2 wants.
 
-use crate::stream::Stream;
+use crate::socket::Socket;
 use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use pirn::{AsyncIo, thread};
 use std::io::{self, IoSlice, Read};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,7 +22,7 @@ const BEGINNING: u64 = 24 + 9;
 
 /// A connection before HTTP/2 begins on it.
 pub(crate) struct Transport {
-    pub(crate) stream: Stream,
+    pub(crate) socket: Socket,
     /// The session of TLS, whose handshake is over, and the configuration that it was made with.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Box<(rustls::ServerConnection, Arc<rustls::ServerConfig>)>>,
@@ -41,30 +39,6 @@ pub(crate) struct Peer {
     pub(crate) server_name: Option<String>,
     #[cfg(feature = "tls")]
     pub(crate) certificate: Option<rustls::pki_types::CertificateDer<'static>>,
-}
-
-pub(super) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Socket {
-    /// Waits for bytes, as any thread does.
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => (&*stream).read(buffer),
-            Socket::Unix(stream) => (&*stream).read(buffer),
-        }
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
-        }
-    }
 }
 
 enum Lower {
@@ -98,18 +72,13 @@ impl Transport {
     /// Returns the connection for h2, and who the client is.
     ///
     /// # Errors
-    /// If the events of the socket cannot be waited for, or there is no socket.
+    /// If the events of the socket cannot be waited for.
     pub(super) fn open(self) -> io::Result<(Wire, Peer)> {
         let mut peer = Peer {
-            address: self.stream.peer(),
+            address: self.socket.peer(),
             ..Peer::default()
         };
-        let socket = match self.stream {
-            Stream::Tcp(stream) => Socket::Tcp(stream),
-            Stream::Unix(stream) => Socket::Unix(stream),
-            _ => return Err(io::ErrorKind::Unsupported.into()),
-        };
-        let lower = AsyncIo::new(socket)?;
+        let lower = AsyncIo::new(self.socket)?;
         #[cfg(feature = "tls")]
         let lower = match self.tls {
             None => Lower::Plain(lower),
@@ -239,7 +208,7 @@ impl Drop for Wire {
         if !self.is_shut {
             return;
         }
-        let socket = match &self.lower {
+        let mut socket = match &self.lower {
             Lower::Plain(socket) => socket.get_ref(),
             #[cfg(feature = "tls")]
             Lower::Tls(stream) => stream.get_ref().0.get_ref(),

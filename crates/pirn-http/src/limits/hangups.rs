@@ -94,7 +94,7 @@ impl HangUps {
     /// Adds a connection, until it is closed. Without memory in the kernel, the handlers of this
     /// connection are not interrupted.
     pub(super) fn add(&self, stream: &Stream, number: u64) {
-        if let Some(descriptor) = stream.descriptor() {
+        if let Some(descriptor) = stream.socket() {
             let event = EpollEvent::new(self.flags, number);
             let _ = self.set.add(descriptor, event);
         }

@@ -5,7 +5,7 @@ mod head;
 use crate::media_type::MediaType;
 use crate::refusal::Refusal;
 use crate::request::Request;
-use crate::stream::retry;
+use crate::socket::retry;
 use head::Head;
 use http::{HeaderMap, StatusCode};
 use memchr::memmem::Finder;

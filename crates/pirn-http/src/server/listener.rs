@@ -1,6 +1,6 @@
 //! Where clients come from.
 
-use crate::stream::Stream;
+use crate::socket::Socket;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -35,7 +35,7 @@ const BACKLOG: i32 = 4096;
 /// ```
 #[derive(Debug)]
 pub struct Listener {
-    socket: Socket,
+    kind: Kind,
     /// That of a Unix socket which was made here.
     #[expect(dead_code, reason = "it is removed when it is dropped")]
     file: Option<SocketFile>,
@@ -44,23 +44,23 @@ pub struct Listener {
 }
 
 #[derive(Debug)]
-enum Socket {
+enum Kind {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// A client that has come.
 pub(crate) struct Arrival {
-    pub(crate) stream: Stream,
+    pub(crate) socket: Socket,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
 }
 
 impl Arrival {
     /// Returns one that is in this process.
-    pub(crate) fn plain(stream: Stream) -> Arrival {
+    pub(crate) fn plain(socket: Socket) -> Arrival {
         Arrival {
-            stream,
+            socket,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -122,9 +122,9 @@ impl Listener {
         }
     }
 
-    fn new(socket: Socket) -> Listener {
+    fn new(kind: Kind) -> Listener {
         Listener {
-            socket,
+            kind,
             file: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -135,33 +135,33 @@ impl Listener {
     pub(super) fn queue(&self) -> io::Result<Queue> {
         let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
-        match &self.socket {
-            Socket::Tcp(listener) => set.add(listener, event)?,
-            Socket::Unix(listener) => set.add(listener, event)?,
+        match &self.kind {
+            Kind::Tcp(listener) => set.add(listener, event)?,
+            Kind::Unix(listener) => set.add(listener, event)?,
         }
         Ok(Queue(set))
     }
 
     /// Returns the address, if it is one of TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().ok(),
-            Socket::Unix(_) => None,
+        match &self.kind {
+            Kind::Tcp(listener) => listener.local_addr().ok(),
+            Kind::Unix(_) => None,
         }
     }
 
     /// Waits for a client.
     pub(super) fn accept(&self) -> io::Result<Arrival> {
-        let stream = match &self.socket {
-            Socket::Tcp(listener) => {
+        let socket = match &self.kind {
+            Kind::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
+                Socket::Tcp(stream)
             }
-            Socket::Unix(listener) => Stream::Unix(listener.accept()?.0),
+            Kind::Unix(listener) => Socket::Unix(listener.accept()?.0),
         };
         Ok(Arrival {
-            stream,
+            socket,
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         })
@@ -170,13 +170,13 @@ impl Listener {
 
 impl From<TcpListener> for Listener {
     fn from(listener: TcpListener) -> Listener {
-        Listener::new(Socket::Tcp(listener))
+        Listener::new(Kind::Tcp(listener))
     }
 }
 
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Listener {
-        Listener::new(Socket::Unix(listener))
+        Listener::new(Kind::Unix(listener))
     }
 }
 

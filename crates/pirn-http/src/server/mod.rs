@@ -1,10 +1,11 @@
 //! Servers: routes, listeners, their end.
 
 mod acceptor;
+mod client;
+mod handlers;
 mod listener;
 mod running;
 
-use crate::client::Client;
 use crate::handler::{Handler, IntoHandler, Middleware, within};
 use crate::limits::Limits;
 use crate::limits::timeouts::Timeouts;
@@ -15,10 +16,12 @@ use crate::shared::{Protocol, Shared, Threads};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 pub use acceptor::{Acceptor, tcp_acceptor};
+pub use client::{Answer, Client};
+use handlers::Handlers;
 use http::Method;
 pub use listener::Listener;
 use pirn::thread::Builder;
-pub(crate) use running::serve;
+use running::serve;
 pub use running::{Bound, Running};
 use std::fmt;
 use std::io;
@@ -210,7 +213,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Serves the clients of a [`Listener`], a `TcpListener` or a `UnixListener`.
     pub fn listen(self, listener: impl Into<Listener>) -> Bound {
         Bound {
-            shared: self.into_shared(),
+            handlers: self.into_handlers(),
             listeners: vec![listener.into()],
         }
     }
@@ -218,10 +221,10 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Returns a client of this server for tests. Each request has a pair of sockets of its own;
     /// there is no port, and no [`Timeouts`] of clients and handlers hold.
     pub fn client(self) -> Client {
-        Client::new(self.into_shared())
+        Client::new(self.into_handlers())
     }
 
-    fn into_shared(self) -> Arc<Shared> {
+    fn into_handlers(self) -> Arc<Handlers> {
         let mut limits = self.limits;
         if limits.connections == usize::MAX {
             limits.connections = crate::limits::most_connections();
@@ -240,8 +243,7 @@ impl<S: Send + Sync + 'static> Server<S> {
             request.complete(&mut response);
             response
         });
-        Arc::new(Shared {
-            handler,
+        let shared = Arc::new(Shared {
             routes: paths,
             protocol: self.protocol,
             limits,
@@ -250,7 +252,11 @@ impl<S: Send + Sync + 'static> Server<S> {
             http2: self.http2,
             watch: Watch::new(self.timeouts),
             stopping: AtomicBool::new(false),
+        });
+        Arc::new(Handlers {
+            handler,
             middleware,
+            shared,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Servers that serve, until they are shut down.
 
+use super::Handlers;
 use super::listener::{Arrival, Listener, Queue};
 use crate::h1::connection::Connection;
 use crate::input::Input;
@@ -8,6 +9,7 @@ use crate::limits::watch::Limit;
 use crate::limits::watch::{LINGERING, Seat, Watch, take_interrupt};
 use crate::poison::locked;
 use crate::shared::Shared;
+use crate::socket::Socket;
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::{Offered, TlsStream};
@@ -16,7 +18,6 @@ use pirn::thread::{self, Thread};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::ffi::c_int;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -29,16 +30,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 #[must_use = "it serves by `serve`"]
 pub struct Bound {
-    pub(super) shared: Arc<Shared>,
+    pub(super) handlers: Arc<Handlers>,
     pub(super) listeners: Vec<Listener>,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Bound {
@@ -59,8 +52,9 @@ impl Bound {
     /// If no thread can be made.
     pub fn start(self) -> io::Result<Running> {
         let address = self.local_addr();
-        let watch = &self.shared.watch;
-        watch.notice_hang_ups(self.shared.half_close)?;
+        let shared = &self.handlers.shared;
+        let watch = &shared.watch;
+        watch.notice_hang_ups(shared.half_close)?;
         let (limits, clients) = (Arc::clone(watch), Arc::clone(watch));
         let hang_ups = spawn("http-hang-ups", move || clients.follow_clients())?;
         spawn("http-watch", move || limits.run())?;
@@ -74,13 +68,13 @@ impl Bound {
                 acceptors: AtomicUsize::new(threads),
             });
             for _ in 0..threads {
-                let (shared, listener) = (Arc::clone(&self.shared), Arc::clone(&listener));
-                let accept = move || listener.accept_all(&shared);
+                let (handlers, listener) = (Arc::clone(&self.handlers), Arc::clone(&listener));
+                let accept = move || listener.accept_all(&handlers);
                 acceptors.push(spawn("http-accept", accept)?);
             }
         }
         Ok(Running {
-            shared: self.shared,
+            shared: Arc::clone(shared),
             acceptors: Mutex::new(acceptors),
             hang_ups: Thread::clone(hang_ups.thread()),
             address,
@@ -216,10 +210,11 @@ struct SharedListener {
 
 impl SharedListener {
     /// Accepts connections until the server is shut down. Each gets a thread.
-    fn accept_all(&self, shared: &Arc<Shared>) {
+    fn accept_all(&self, handlers: &Arc<Handlers>) {
+        let shared = &*handlers.shared;
         while !shared.is_stopping() {
             match self.listener.accept() {
-                Ok(arrival) => begin(arrival, wait_for_seat(shared), shared),
+                Ok(arrival) => begin(arrival, wait_for_seat(shared), handlers),
                 // The client is gone already, or the server is shut down.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) if shared.is_stopping() => {}
@@ -236,13 +231,13 @@ impl SharedListener {
         while self.queue.has_client(Duration::ZERO)
             && let Ok(arrival) = self.listener.accept()
         {
-            begin(arrival, wait_for_seat(shared), shared);
+            begin(arrival, wait_for_seat(shared), handlers);
         }
     }
 }
 
 /// Waits until there may be one connection more.
-fn wait_for_seat(shared: &Arc<Shared>) -> Seat {
+fn wait_for_seat(shared: &Shared) -> Seat {
     loop {
         let most = match shared.is_stopping() {
             true => usize::MAX,
@@ -264,12 +259,13 @@ fn make_room(watch: &Watch) {
 }
 
 /// Serves a connection on a thread of its own.
-fn begin(arrival: Arrival, seat: Seat, shared: &Arc<Shared>) {
-    let threads = &shared.threads;
-    let shared = Arc::clone(shared);
+fn begin(arrival: Arrival, seat: Seat, handlers: &Arc<Handlers>) {
+    let threads = &handlers.shared.threads;
+    let handlers = Arc::clone(handlers);
     let serve = move || {
+        let shared = &handlers.shared;
         seat.sit_down();
-        match shake_hands(arrival, &seat, &shared) {
+        match shake_hands(arrival, &seat, shared) {
             Some(Opened::Plain(stream)) => match &shared.protocol {
                 Some(protocol) => {
                     seat.no_limit(); // The handshake is over.
@@ -279,13 +275,16 @@ fn begin(arrival: Arrival, seat: Seat, shared: &Arc<Shared>) {
                 }
                 None => {
                     seat.follow(&stream);
-                    if let Some(connection) = Connection::new(stream, shared, seat).serve() {
-                        serve_http2(*connection);
+                    let connection = Connection::new(stream, Arc::clone(shared), seat);
+                    if let Some(connection) = connection.serve(&*handlers) {
+                        serve_http2(*connection, &handlers);
                     }
                 }
             },
             #[cfg(all(feature = "http2", feature = "tls"))]
-            Some(Opened::Http2(transport)) => crate::h2::serve(transport, shared, seat),
+            Some(Opened::Http2(transport)) => {
+                crate::h2::serve(transport, Arc::clone(shared), seat, &*handlers)
+            }
             None => {}
         }
     };
@@ -295,18 +294,21 @@ fn begin(arrival: Arrival, seat: Seat, shared: &Arc<Shared>) {
 
 /// Goes over to HTTP/2, with all that has come.
 #[cfg(feature = "http2")]
-fn serve_http2(connection: Connection) {
+fn serve_http2(connection: Connection, handlers: &Handlers) {
+    let Stream::Plain(socket) = connection.stream else {
+        return; // By TLS, HTTP/2 is agreed about before.
+    };
     let transport = crate::h2::Transport {
-        stream: connection.stream,
+        socket,
         #[cfg(feature = "tls")]
         tls: None,
         early: connection.input.unused().to_vec(),
     };
-    crate::h2::serve(transport, connection.shared, connection.seat);
+    crate::h2::serve(transport, connection.shared, connection.seat, handlers);
 }
 
 #[cfg(not(feature = "http2"))]
-fn serve_http2(_: Connection) {}
+fn serve_http2(_: Connection, _: &Handlers) {}
 
 /// A connection, and what is spoken on it.
 enum Opened {
@@ -320,7 +322,7 @@ enum Opened {
 #[cfg(feature = "tls")]
 fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened> {
     let Some(tls) = arrival.tls else {
-        return Some(Opened::Plain(arrival.stream));
+        return Some(Opened::Plain(Stream::Plain(arrival.socket)));
     };
     seat.limit(Limit::Handshake);
     let config = tls.config(match shared.protocol {
@@ -329,12 +331,12 @@ fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened>
         None => Offered::Http1,
     });
     // Failure: the client has been told why, if it is still there.
-    let stream = TlsStream::accept(arrival.stream, Arc::clone(&config)).ok()?;
+    let stream = TlsStream::accept(arrival.socket, Arc::clone(&config)).ok()?;
     #[cfg(feature = "http2")]
     if stream.is_http2() {
-        let (stream, session) = stream.into_parts();
+        let (socket, session) = stream.into_parts();
         return Some(Opened::Http2(crate::h2::Transport {
-            stream,
+            socket,
             tls: Some(Box::new((session, config))),
             early: Vec::new(),
         }));
@@ -344,11 +346,11 @@ fn shake_hands(arrival: Arrival, seat: &Seat, shared: &Shared) -> Option<Opened>
 
 #[cfg(not(feature = "tls"))]
 fn shake_hands(arrival: Arrival, _: &Seat, _: &Shared) -> Option<Opened> {
-    Some(Opened::Plain(arrival.stream))
+    Some(Opened::Plain(Stream::Plain(arrival.socket)))
 }
 
 /// Serves a connection inside the process.
-pub(crate) fn serve(stream: UnixStream, shared: &Arc<Shared>) {
-    let arrival = Arrival::plain(Stream::Unix(stream));
-    begin(arrival, wait_for_seat(shared), shared);
+pub(super) fn serve(stream: UnixStream, handlers: &Arc<Handlers>) {
+    let arrival = Arrival::plain(Socket::Unix(stream));
+    begin(arrival, wait_for_seat(&handlers.shared), handlers);
 }

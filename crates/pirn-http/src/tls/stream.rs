@@ -12,8 +12,7 @@
 //! ```
 
 use crate::poison::locked;
-use crate::stream::{Stream, retry};
-use rustix::net::SendFlags;
+use crate::socket::{Socket, retry};
 use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
 use std::fmt;
@@ -31,7 +30,7 @@ const RECORD: usize = 16 * 1024;
 
 /// See the module's documentation.
 pub(crate) struct TlsStream {
-    socket: Stream,
+    socket: Socket,
     session: Mutex<ServerConnection>,
     /// The records that are being written.
     sending: Mutex<Vec<u8>>,
@@ -47,7 +46,7 @@ impl TlsStream {
     ///
     /// # Errors
     /// If the client cannot be agreed with, is gone, or is too slow.
-    pub(crate) fn accept(socket: Stream, config: Arc<ServerConfig>) -> io::Result<TlsStream> {
+    pub(crate) fn accept(socket: Socket, config: Arc<ServerConfig>) -> io::Result<TlsStream> {
         let session = ServerConnection::new(config).map_err(io::Error::other)?;
         let stream = TlsStream {
             socket,
@@ -76,7 +75,7 @@ impl TlsStream {
         let kept = std::mem::take(&mut *locked(&self.kept));
         let bytes = match kept.is_empty() {
             true => {
-                let count = retry(|| self.socket.read(&mut chunk))?;
+                let count = retry(|| (&self.socket).read(&mut chunk))?;
                 &chunk[..count]
             }
             false => &kept[..],
@@ -161,7 +160,7 @@ impl TlsStream {
         }
         // As in a write of `Upgraded`.
         let sent = self.socket.offer(records, &[]);
-        let result = sent.and_then(|count| self.socket.write_all(&records[count..], &[]));
+        let result = sent.and_then(|count| (&self.socket).write_all(&records[count..]));
         records.clear();
         result
     }
@@ -178,9 +177,8 @@ impl TlsStream {
         let mut session = self.session();
         session.send_close_notify();
         let taken = take_records(&mut session, &mut records);
-        if let (Ok(()), Some(socket)) = (taken, self.socket.descriptor()) {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(socket, &records, flags); // The client may be gone.
+        if taken.is_ok() {
+            let _ = self.socket.offer(&records, &[]); // The client may be gone.
         }
         records.clear();
     }
@@ -192,7 +190,7 @@ impl TlsStream {
         self.socket.shutdown(how);
     }
 
-    pub(crate) fn socket(&self) -> &Stream {
+    pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
 
@@ -204,7 +202,7 @@ impl TlsStream {
 
     /// Returns the socket, and the session that is spoken on it.
     #[cfg(feature = "http2")]
-    pub(crate) fn into_parts(self) -> (Stream, ServerConnection) {
+    pub(crate) fn into_parts(self) -> (Socket, ServerConnection) {
         let session = self.session.into_inner();
         (
             self.socket,

@@ -1,13 +1,14 @@
 //! Chunks, read from a socket, in pieces of every length.
 
 use super::*;
+use crate::socket::Socket;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 /// Reads a body that comes in pieces of `piece` bytes, into buffers of `room` bytes.
 fn read(bytes: &[u8], piece: usize, room: usize) -> io::Result<Vec<u8>> {
     let (mut client, server) = UnixStream::pair()?;
-    let stream = Stream::Unix(server);
+    let stream = Stream::Plain(Socket::Unix(server));
     std::thread::scope(move |scope| {
         let stream = stream; // Dropped before the writer is waited for, which then ends.
         scope.spawn(move || {

@@ -1,7 +1,6 @@
 //! A client inside the process, for tests.
 
-use crate::server;
-use crate::shared::Shared;
+use super::{Handlers, serve};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::fmt;
 use std::io::{Read, Write};
@@ -11,7 +10,7 @@ use std::sync::Arc;
 
 /// A client for tests: see [`Server::client`](crate::Server::client).
 pub struct Client {
-    shared: Arc<Shared>,
+    handlers: Arc<Handlers>,
 }
 
 /// What a [`Client`] has been answered.
@@ -34,8 +33,8 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>) -> Client {
-        Client { shared }
+    pub(crate) fn new(handlers: Arc<Handlers>) -> Client {
+        Client { handlers }
     }
 
     /// Makes a request without a body.
@@ -91,7 +90,7 @@ impl Client {
     /// If there are no descriptors for the connection.
     pub fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let (ours, server) = UnixStream::pair().expect("descriptors for a pair of sockets");
-        server::serve(server, &self.shared);
+        serve(server, &self.handlers);
         let mut all = Vec::new();
         pirn::thread::scope(|scope| {
             // Failure: the server reads no more, or closes the connection with bytes unread.
