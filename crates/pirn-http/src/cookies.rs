@@ -32,13 +32,12 @@ impl Request {
 }
 
 impl Response {
-    /// Sets a cookie. Its name and value are percent-encoded, so that they may be any text.
+    /// Sets a cookie. Its name and value are percent-encoded, so that they may be any text. If the
+    /// path or the domain has control characters or a semicolon, which would end it, the response
+    /// becomes a 500 as by [`header`](Self::header).
     ///
     /// To remove one, set it with the same path and domain, an empty value, and
     /// [`make_removal`](Cookie::make_removal).
-    ///
-    /// # Panics
-    /// If the path or the domain has bytes that no header field may have, such as line ends.
     ///
     /// # Examples
     /// ```
@@ -60,9 +59,13 @@ impl Response {
     /// ```
     #[must_use]
     pub fn cookie<'c>(mut self, cookie: impl Into<Cookie<'c>>) -> Response {
-        let text = cookie.into().encoded().to_string();
-        let value = HeaderValue::try_from(text).expect("a path and a domain without control bytes");
-        self.headers.append(SET_COOKIE, value);
+        let cookie = cookie.into();
+        let mut scope = [cookie.path(), cookie.domain()].into_iter().flatten();
+        let ends = |text: &str| text.contains(|c: char| c.is_ascii_control() || c == ';');
+        match HeaderValue::try_from(cookie.encoded().to_string()) {
+            Ok(value) if !scope.any(ends) => drop(self.headers.append(SET_COOKIE, value)),
+            _ => self.spoil("no cookie has such a path or domain".into()),
+        }
         self
     }
 }

@@ -66,12 +66,16 @@ impl Outgoing {
     /// Sends the head of a response, by `begin`, whose body is then written.
     ///
     /// # Errors
-    /// If there has been a response, or this one is informational.
+    /// If there has been a response, or this one is informational, or has a cause: as the body of a
+    /// 500 that is begun here, what the handler writes would hide that it has failed.
     pub(crate) fn begin(
         &mut self,
         mut response: Response,
         begin: impl FnOnce(&Response) -> io::Result<()>,
     ) -> io::Result<()> {
+        if let Some(cause) = response.cause {
+            return Err(io::Error::other(cause));
+        }
         if self.status.is_none() {
             self.apply(&mut response, Given::Pushed);
         }

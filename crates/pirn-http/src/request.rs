@@ -339,7 +339,8 @@ impl Request {
     /// itself is not sent.
     ///
     /// # Errors
-    /// If there has been a response, or this one is informational.
+    /// If there has been a response, or this one is informational, or is a 500 with a cause
+    /// ([`Response::error`]), which the error has then.
     ///
     /// # Examples
     /// ```

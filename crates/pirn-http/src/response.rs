@@ -232,8 +232,8 @@ impl Response {
     }
 
     /// Returns the error that is the cause of a 500 that a handler has returned as an
-    /// [`io::Error`], or by [`Error::internal`](crate::Error::internal). It is for logs; clients
-    /// are not told.
+    /// [`io::Error`], by [`Error::internal`](crate::Error::internal), or with a
+    /// [header field](Self::header) that is none. It is for logs; clients are not told.
     pub fn error(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.cause.as_deref()
     }
@@ -249,6 +249,9 @@ impl Response {
     ///
     /// In HTTP/2 the handler gets a stream, if the client has asked by `CONNECT` and `:protocol`
     /// (RFC 8441); the request has the fields of HTTP/1.1 nevertheless. If not, the answer is 501.
+    ///
+    /// # Panics
+    /// If the name of the protocol has bytes that no header field may have.
     ///
     /// # Examples
     /// ```
@@ -278,11 +281,9 @@ impl Response {
         response
     }
 
-    /// Sets a header field in place of those that have this name. If the value has bytes that no
-    /// header field may have, such as line ends, the response becomes a 500 without a body.
-    ///
-    /// # Panics
-    /// If the name is none.
+    /// Sets a header field in place of those that have this name. If no header field may have such
+    /// a name, or the value has bytes that none may have, such as line ends, the response becomes a
+    /// 500 without a body, and its [`error`](Self::error) says why: a client may have sent them.
     ///
     /// # Examples
     /// ```
@@ -297,15 +298,19 @@ impl Response {
         N: TryInto<HeaderName, Error: fmt::Debug>,
         V: TryInto<HeaderValue>,
     {
-        let name = name.try_into().expect("the name of a header field");
-        match value.try_into() {
-            Ok(value) => drop(self.headers.insert(name, value)),
-            Err(_) => {
-                self.status = StatusCode::INTERNAL_SERVER_ERROR;
-                self.body = Body::default();
-            }
+        match (name.try_into(), value.try_into()) {
+            (Ok(name), Ok(value)) => drop(self.headers.insert(name, value)),
+            (Ok(name), Err(_)) => self.spoil(format!("{name}: no header field has such a value")),
+            (Err(why), _) => self.spoil(format!("no header field has such a name: {why:?}")),
         }
         self
+    }
+
+    /// Makes this a 500 without a body, because what it was given fits in no response.
+    pub(crate) fn spoil(&mut self, why: String) {
+        self.status = StatusCode::INTERNAL_SERVER_ERROR;
+        self.body = Body::default();
+        self.cause.get_or_insert(why.into());
     }
 
     /// Sets `Content-Type`.

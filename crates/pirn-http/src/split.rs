@@ -74,7 +74,8 @@ impl<'r> Responder<'r> {
     /// client takes the body too slowly.
     ///
     /// # Errors
-    /// If there has been a response, or this one is informational.
+    /// If there has been a response, or this one is informational, or is a 500 with a cause
+    /// ([`Response::error`]), which the error has then.
     pub fn respond(mut self, response: Response) -> io::Result<BodyWriter<'r>> {
         let seat = self.shared.watch.stream_seat(self.beside);
         seat.sit_down();

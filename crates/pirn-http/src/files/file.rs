@@ -108,6 +108,9 @@ impl File {
     }
 
     /// Sets the media type.
+    ///
+    /// # Panics
+    /// If it has bytes that no header field may have.
     #[must_use]
     pub fn content_type(self, media_type: &'static str) -> File {
         let media_type = HeaderValue::from_static(media_type);

@@ -4,6 +4,7 @@ mod acceptor;
 mod h1;
 mod hangups;
 mod http2;
+mod outside;
 mod refused;
 mod room;
 mod slow;
