@@ -78,6 +78,7 @@
 //! | `full` | no | all of these |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
 
 /// Compiles and runs the Rust code of the guide.
 #[cfg(all(
