@@ -1,5 +1,5 @@
-//! Rules about the source of pirn, checked by the tests: the public API of each package is that of
-//! its snapshot, `public-api.txt`, and the layers hold.
+//! Rules about the source of pirn, checked by the tests: the public API of each package is what its
+//! snapshot, `public-api.txt`, says, and the layers hold.
 
 use std::fs;
 use std::path::{Path, PathBuf};

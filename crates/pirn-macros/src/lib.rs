@@ -67,7 +67,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `#[should_panic]`, `#[ignore]` and all other attributes keep their meaning, and the test may
 /// return a `Result` as under `#[test]`. The virtual thread has the name that the harness gives to
-/// its own, and its output is captured like that of any test. The output of *other* virtual threads
+/// its own, and its output is captured as any test's is. The output of *other* virtual threads
 /// is not captured, unless the test's own thread prints it: `std` passes the capture on to threads
 /// that `std::thread::spawn` starts, and to no others.
 ///

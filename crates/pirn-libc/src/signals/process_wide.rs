@@ -160,7 +160,7 @@ fn pending() -> u64 {
     }
 }
 
-/// Returns what the kernel tells of a process or a thread; nothing if there is none.
+/// Returns what the kernel tells of a process or a thread; nothing once it has ended.
 fn status_in(folder: &Path) -> String {
     fs::read_to_string(folder.join("status")).unwrap_or_default()
 }

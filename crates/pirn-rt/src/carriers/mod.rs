@@ -146,8 +146,8 @@ fn stand_in(runtime: &'static Runtime, processor: Holder<'_>, spare: &Spare) -> 
     }
     if found.is_none() {
         processor.empty();
-        // The sleepers were not told of anything that happened here. If there are none, the monitor
-        // is awake.
+        // The sleepers were not told of anything that happened here. If no carrier sleeps, the
+        // monitor is awake.
         if runtime.idle.work_in_sight(|| runtime.work_in_queues()) {
             runtime.notify();
         }

@@ -11,8 +11,8 @@ use super::symbols::find_in_libc;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Distances of the two words below tp; 0 means that there are none: a tool of valgrind has put its
-/// own malloc in the place of glibc's.
+/// Distances of the two words below tp; 0 means that malloc has no words there: a tool of valgrind
+/// has put its own malloc in the place of glibc's.
 static WORDS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 /// Copies malloc's words from one TLS block to another, if there are any.

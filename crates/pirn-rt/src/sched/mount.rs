@@ -38,8 +38,8 @@ pub enum After {
     Park,
     /// The thread goes to the back of the queue.
     Yield,
-    /// The thread goes to the back of the queue, but only to let other virtual threads run: if
-    /// there are none, other OS threads do not get the core.
+    /// The thread goes to the back of the queue, but only to let other virtual threads run: if no
+    /// other is ready, the carrier does not offer the core to other OS threads.
     MakeWay,
     /// The thread has been interrupted while it computed, and gives way to others.
     Preempt,

@@ -119,7 +119,7 @@ impl<T: AsFd> AsyncIo<T> {
     }
 }
 
-/// Returns the buffers that the kernel takes, and their number of bytes. `None`: there are none.
+/// Returns the buffers that the kernel takes, and their number of bytes. `None`: it takes no bytes.
 fn accepted(buffers: &[iovec]) -> Option<(&[iovec], usize)> {
     let buffers = &buffers[..buffers.len().min(MOST)];
     let bytes = buffers

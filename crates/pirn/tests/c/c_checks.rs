@@ -14,7 +14,7 @@ unsafe extern "C" {
 
 pub type Check = extern "C" fn();
 
-/// Runs the C compiler. `None`, and a printed reason, if there is none.
+/// Runs the C compiler. `None`, and a printed reason, without one.
 pub fn cc(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Option<()> {
     let arguments = Vec::from_iter(arguments.into_iter().map(|it| it.as_ref().to_owned()));
     let kept = kept(&arguments);

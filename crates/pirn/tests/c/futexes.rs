@@ -109,7 +109,7 @@ fn a_crowd_of_many_words_moves_to_one_word_and_is_woken_there() {
                 while requeue(word, 0, &last, 7) == 0 {
                     thread::yield_now();
                 }
-                assert_eq!(wake(word, 1), 0, "nobody is left there");
+                assert_eq!(wake(word, 1), 0, "no thread is left there");
             }
             assert_eq!(wake(&last, CROWD), CROWD);
         };

@@ -155,7 +155,7 @@ fn jump_from_a_disarmed_stack() {
             ss_size: STACK,
         };
         // SAFETY: no local of this frame changes between the two returns; the stack is alive, and
-        // nobody else's.
+        // nothing else uses it.
         unsafe {
             let mut before: libc::stack_t = std::mem::zeroed();
             check(libc::sigaltstack(&alternative, &mut before)).unwrap();

@@ -182,7 +182,7 @@ void check_points(void)
 			let_it_wait(round);
 			CHECK(pthread_cancel(thread) == 0);
 			if (join(thread) != PTHREAD_CANCELED)
-				say("point %d is none\n", point);
+				say("point %d does not cancel\n", point);
 			CHECK(pthread_mutex_lock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);
 		}
 	}

@@ -36,7 +36,7 @@ static void *use(void *nanoseconds)
 	return NULL;
 }
 
-// What threads have used is what the process has used: a clock has nobody else's time.
+// The process has used the sum of what its threads have used: a clock has no other thread's time.
 void check_sum(void)
 {
 	long each = 20L * MILLISECOND;
@@ -104,7 +104,7 @@ static void *run_until_stopped(void *argument)
 	return NULL;
 }
 
-// That of a thread that runs goes on, seen by others.
+// Other threads see the clock of a running thread go on.
 void check_running(void)
 {
 	struct runner runner = { .used = 0 };

@@ -7,7 +7,7 @@
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room); // used by other checks
 
-// glibc's own names, and those of fortified programs.
+// glibc's own names, and the names that fortified programs call.
 void _IO_flockfile(FILE *stream);
 void _IO_funlockfile(FILE *stream);
 int _IO_getc(FILE *stream);

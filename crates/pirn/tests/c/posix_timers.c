@@ -136,7 +136,7 @@ static void ask(pid_t id)
 	SAY_RESULT(syscall(SYS_capget, &header, sets));
 }
 
-// Each call that takes the id of a thread takes that of each thread of the process.
+// Each call that takes the id of a thread takes the id of any thread of the process.
 void check_other_ids(void)
 {
 	struct member member;

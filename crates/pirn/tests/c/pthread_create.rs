@@ -18,7 +18,7 @@ fn check(name: &str) -> Option<Check> {
     let checks = Checks::build(&sources, &["-fexceptions"])?;
     type Count = unsafe extern "C" fn(*mut u64, usize) -> usize;
     let count = checks.symbol(c"pirn_count_pthreads").cast::<Count>();
-    // SAFETY: a variable of this type, which nobody reads yet.
+    // SAFETY: a variable of this type, which no thread reads yet.
     unsafe { count.write(pirn_count_pthreads) };
     Some(checks.check(name))
 }
@@ -118,7 +118,7 @@ fn the_process_ends_with_its_last_thread_after_main_has_left() {
     once("check_main_exits", |check| check());
 }
 
-/// `std` makes its threads by `pthread_create`; those of the runtime stay platform threads.
+/// `std` makes its threads by `pthread_create`; the runtime's threads stay platform threads.
 #[watched]
 fn threads_of_std_are_virtual_and_those_of_the_runtime_are_not() {
     child::isolated(&[], || {

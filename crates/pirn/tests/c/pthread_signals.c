@@ -492,7 +492,7 @@ static void *have_children(void *unused)
 		_exit(blocks(SIGUSR1) && !blocks(SIGTERM) ? 3 : 4);
 	int status;
 	CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
-	// The mask is that of SIGUSR1 alone.
+	// The mask has SIGUSR1 alone.
 	char script[] = "read -r _ mask <<X\n$(grep SigBlk /proc/self/status)\nX\n"
 			"test $mask = 0000000000000200";
 	char *arguments[] = { "sh", "-c", script, NULL };

@@ -1,5 +1,5 @@
 //! An allocator that checks each freed block: the layout, the alignment, that it is live, and that
-//! nobody has written beyond either end.
+//! the program has not written beyond either end.
 //!
 //! ```text
 //!   from the system's allocator: aligned as asked for, and to 16 bytes at least

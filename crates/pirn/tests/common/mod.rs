@@ -98,7 +98,7 @@ fn report_threads() {
         let (done, is_done) = mpsc::channel();
         std::thread::spawn(move || {
             report(&pirn::dump::take().to_string());
-            let _ = done.send(()); // Nobody waits any more.
+            let _ = done.send(()); // The wait below may be over.
         });
         let _ = is_done.recv_timeout(Duration::from_secs(20));
     }

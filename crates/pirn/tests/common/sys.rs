@@ -39,7 +39,7 @@ pub fn close(fd: RawFd) -> io::Result<()> {
 /// Takes over a descriptor that a call has just returned.
 pub fn own(result: c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the call succeeded, so the descriptor is open and nobody else's.
+    // SAFETY: the call succeeded, so the descriptor is open, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -163,7 +163,7 @@ fn closing_wakes_who_reads() {
     let [reader, writer] = pipe();
     let read = || {
         let mut byte = 0u8;
-        // SAFETY: room for one. The number is nobody else's: `/dev/null` takes it, below.
+        // SAFETY: room for one. No other file takes the number: `/dev/null` gets it, below.
         let result = unsafe { __read(reader, (&raw mut byte).cast(), 1) };
         // A thread that is too late to wait reads the end of that file.
         assert!(matches!(checked(result as i64), Err(libc::EBADF) | Ok(0)));

@@ -209,11 +209,11 @@ fn ring() -> Result<OwnedFd, c_int> {
     params[2] = SINGLE_ISSUER | DEFER_TASKRUN;
     // SAFETY: the size of `struct io_uring_params`.
     let ring = checked(unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, &mut params) })?;
-    // SAFETY: nobody else owns it.
+    // SAFETY: it is new, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(ring as c_int) })
 }
 
-/// Submits what is in the ring, of which there is nothing.
+/// Submits what is in the ring: nothing.
 fn submit(ring: &OwnedFd) -> Result<c_long, c_int> {
     let none = ptr::null::<u8>();
     // SAFETY: no pointers.

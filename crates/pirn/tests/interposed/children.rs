@@ -92,7 +92,7 @@ fn spawning() {
 /// Runs `f` in a child process without other threads.
 pub fn in_process_of_its_own(settings: &[(&str, &str)], f: impl FnOnce()) {
     child::isolated(settings, || {
-        // SAFETY: nobody has started the runtime in this process, nor anything that holds locks.
+        // SAFETY: this process has not started the runtime, nor anything that holds locks.
         unsafe {
             let pid = libc::fork();
             if pid == 0 {

@@ -125,7 +125,7 @@ fn carrier() -> [isize; 5] {
     ]
 }
 
-/// The tracer would be the carrier, and its stops reported to nobody.
+/// The tracer would be a carrier: the caller, on another one, could not let the tracee go on.
 #[watched(alone)]
 fn tracing_is_refused_before_it_hangs() {
     on_virtual(|| {

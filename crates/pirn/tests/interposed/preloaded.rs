@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{TempDir, block_then, child, most_carriers, skip, watched};
 
-/// The definitions of an executable precede those of preloaded libraries: threads still park.
+/// An executable's definitions precede a preloaded library's: threads still park.
 #[watched]
 fn a_preloaded_library_may_define_the_same_functions() {
     if child::is_here() {

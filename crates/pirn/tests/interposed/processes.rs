@@ -19,7 +19,7 @@ fn closing_all_from_one_on_wakes_who_reads() {
     const FIRST: c_int = 700; // above all that the runtime and the harness have
     child::isolated(&[], || {
         let (reader, _writer) = io::pipe().unwrap();
-        // SAFETY: no pointers. The new number is nobody else's.
+        // SAFETY: no pointers. Nothing else uses the new number.
         let fd = unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST) };
         assert!(fd >= FIRST);
         let read = |_| {

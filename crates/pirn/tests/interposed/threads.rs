@@ -265,7 +265,7 @@ fn what_nobody_signals_times_out() {
                 }
             }
             libc::pthread_mutex_unlock(&mut mutex);
-            // Nobody hears these.
+            // No thread waits for these.
             assert_eq!(libc::pthread_cond_signal(&mut cond), 0);
             assert_eq!(libc::pthread_cond_broadcast(&mut cond), 0);
         }

@@ -215,7 +215,7 @@ fn a_starter_waits() -> bool {
         .any(|task| of(task).is_ok_and(|it| it.starts_with(&call)))
 }
 
-/// The kernel takes the OS thread that has started a child for its parent. Those of the pool end
+/// For the kernel, the OS thread that has started a child is its parent. The pool's OS threads end
 /// when they have had nothing to do for ten seconds.
 #[watched(alone)]
 fn a_child_outlives_the_idle_pool() {

@@ -47,7 +47,7 @@ fn drop_second_half(file: &File) {
 fn is_in_memory(file: &File, offset: i64) -> bool {
     const PAGE: usize = 4096;
     let mut resident = 0;
-    // SAFETY: a mapping of one page, which nobody touches, and one byte for it.
+    // SAFETY: a mapping of one page, which the test never touches, and a byte for it.
     unsafe {
         let fd = file.as_raw_fd();
         let page = libc::mmap(
@@ -184,12 +184,12 @@ fn assert_pool_unused() {
     }
 }
 
-/// A second read could wait for data yet to come, as that of `/proc/kmsg` does.
+/// A second read could wait for data yet to come, as one of `/proc/kmsg` does.
 #[watched(alone)]
 fn a_file_that_is_made_when_it_is_read_is_read_once() {
     const PAGE: usize = 4096;
     // Every other page of a mapping is another line of the file.
-    // SAFETY: a fresh mapping, which nobody touches.
+    // SAFETY: a fresh mapping, which no other code touches.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let pages = libc::mmap(ptr::null_mut(), 512 * PAGE, libc::PROT_NONE, flags, -1, 0);

@@ -65,7 +65,7 @@ fn poll_waits_for_any_of_several() {
             assert!(poll(&mut entries, -1).unwrap() >= 1);
             assert!(entries.iter().any(|entry| entry.revents == POLLIN));
         },
-        // One byte, which nobody reads: all threads see it.
+        // One byte, which no thread reads: all threads see it.
         || write_to_all(&pipes[3..4]),
     );
 }

@@ -293,7 +293,7 @@ fn fewer_bytes_than_the_low_water_mark_are_read_after_a_short_read() {
         sys::set_socket_option(&right, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &mark);
         send(&left, b"abc");
         (&right).read_exact(&mut [0; 2]).unwrap();
-        // A listener's mark is that of its connections.
+        // A connection inherits its listener's mark.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         sys::set_socket_option(&listener, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &3);
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -131,14 +131,14 @@ fn a_number_that_was_closed_inline_and_reused_is_waited_for_anew() {
     on_virtual(|| {
         let (reader, _old) = used_pipe();
         let number = reader.into_raw_fd();
-        // The number is reused by a call that nobody sees, either.
+        // The runtime does not see the call that reuses the number, either.
         let (other, mut writer) = io::pipe().unwrap();
         assert_eq!(inline(libc::SYS_close, number as usize, 0, 0, 0, 0), 0);
         let command = libc::F_DUPFD as usize;
         let from = other.as_raw_fd() as usize;
         let reused = inline(libc::SYS_fcntl, from, command, number as usize, 0, 0);
         assert_eq!(reused, number as isize);
-        // SAFETY: it is a pipe's, and nobody else's.
+        // SAFETY: it is a pipe's, and has no other owner.
         let mut reader = unsafe { PipeReader::from_raw_fd(number) };
         let read = thread::spawn(move || reader.read(&mut [0]).unwrap());
         thread::sleep(Duration::from_millis(5));

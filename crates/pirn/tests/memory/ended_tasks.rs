@@ -28,7 +28,7 @@ fn a_million_tasks_leave_nothing_behind() {
         for _ in 0..1_000_000 / WAVE {
             assert_eq!(wave(&executor), WAVE * (WAVE - 1) / 2);
         }
-        // Nobody asks for these.
+        // The results of these are never asked for.
         for i in 0..WAVE {
             let task = executor.submit(move || Box::new(i)).unwrap();
             if i % 2 == 0 {

@@ -2,7 +2,7 @@
 //! each block.
 //!
 //! This is a separate binary because of that allocator. Each test has its own process, because the
-//! counts are those of the whole process.
+//! allocator counts for the whole process.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -154,7 +154,7 @@ fn the_stack_of_a_stuck_thread_is_shown_if_asked_for() {
         };
         let end = notice_end();
         let weaver = named("weaver", move || weave(wait, 10));
-        // Nobody would ask a thread that computes to make way for no other.
+        // Without another thread to run, the monitor lets one that computes go on.
         join_all(vec![thread::spawn(|| ()), weaver]);
         return end.join().unwrap();
     }

@@ -78,7 +78,7 @@ fn waits_in_lines(step: Duration) -> u32 {
 fn be_stepped() {
     let waiting = || waits_in_lines(Duration::from_millis(1));
     let threads = [(); 4].map(|()| thread::spawn(waiting));
-    // Nobody joins them: the one who does might become their carrier.
+    // This thread does not join them: if it did, it might become their carrier.
     while !threads.iter().all(thread::JoinHandle::is_finished) {
         std::thread::sleep(Duration::from_millis(10));
     }

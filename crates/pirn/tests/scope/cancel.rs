@@ -148,7 +148,7 @@ fn the_canceller_is_not_interrupted() {
         }
         Builder::new()
             .open_with(CancelOnFirst::default(), |s| {
-                // Nobody else drops its value when it ends.
+                // Without the handle, the subtask's own thread drops its value when it ends.
                 drop(s.fork(|| {
                     thread::yield_now();
                     Ok(Ask(&flag))

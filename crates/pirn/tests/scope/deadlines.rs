@@ -325,8 +325,8 @@ fn many_scopes_with_deadlines_that_are_not_reached() {
     });
 }
 
-/// The subtask keeps the only carrier until the time is up, so that nobody has cancelled the scope
-/// when it fails.
+/// The subtask keeps the only carrier until the time is up, so that the runtime has not cancelled
+/// the scope when it fails.
 #[watched]
 fn a_failure_when_the_time_is_up_is_the_timeout() {
     let one = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE_CARRIERS", "0")];

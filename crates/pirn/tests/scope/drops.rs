@@ -335,7 +335,7 @@ fn a_late_value_that_panics_while_it_is_dropped() {
             s.join()?;
             Ok(())
         });
-        // It was cancelled already: nobody receives the panic.
+        // The scope was cancelled already: `join` says so, and does not pass on the panic.
         assert!(matches!(result, Err(JoinError::Cancelled)));
         assert_eq!(ended.load(SeqCst), 1);
     });
@@ -374,7 +374,7 @@ fn a_value_that_blocks_while_it_is_dropped() {
     });
 }
 
-/// Leaves a value that nobody has asked for and that panics while its thread drops it.
+/// Leaves a value that the body never asks for and that panics while its thread drops it.
 fn bomb_left_behind() {
     let result = Builder::new().open::<Oops, _, _>(|s| {
         let (go, gone) = mpsc::channel::<()>();

@@ -152,7 +152,7 @@ fn flattened_into_boxes() {
     }
 }
 
-/// Takes any error, as `anyhow::Error` does, and is none itself.
+/// Takes any error, and like `anyhow::Error` does not implement `Error` itself.
 #[derive(Debug)]
 struct Any(Box<dyn Error + Send + Sync>);
 

@@ -157,7 +157,7 @@ fn expiries_and_interrupts_at_the_same_time() {
             }
         });
         other.join().unwrap();
-        // However they met, that of the other thread is there, once.
+        // However they met, the other thread's interrupt is there, once.
         interrupted.fetch_add(usize::from(thread::take_interrupt()), SeqCst);
         assert!(!thread::is_interrupted());
         assert_eq!(thread::sleep_interruptible(Duration::from_nanos(1)), Ok(()));

@@ -149,7 +149,7 @@ fn a_join_of_those_that_are_done_does_not_wait() {
             let done = s.fork(|| Ok(1));
             until_done(&done);
             until_all_have_left(&s);
-            thread::current().interrupt(); // nobody waits, so nobody hears it
+            thread::current().interrupt(); // `join` need not wait, so it does not take this
             let all = s.join()?;
             assert_eq!(done.state(), State::Success);
             Ok(done.get(&all))

@@ -240,7 +240,7 @@ fn timed_get() {
                     let (sender, result) = mpsc::sync_channel(1);
                     thread::spawn(move || {
                         thread::sleep(task);
-                        let _ = sender.send(i); // perhaps nobody waits any more
+                        let _ = sender.send(i); // the receiver may have given up
                     });
                     let begin = Instant::now();
                     match result.recv_timeout(patience) {
@@ -295,7 +295,7 @@ fn notified_then_timed_out_wait() {
             scope.spawn(|| {
                 let guard = state.lock().unwrap();
                 let guard = changed.wait_while(guard, |state| *state != 1).unwrap();
-                // A second wait, which nobody ends, in the place of the first.
+                // A second wait, which no thread ends, in the place of the first.
                 let short = Duration::from_micros(200);
                 let (mut guard, result) = changed
                     .wait_timeout_while(guard, short, |state| *state == 1)

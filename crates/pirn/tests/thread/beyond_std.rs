@@ -285,7 +285,7 @@ fn a_handler_learns_of_panics_that_end_threads() {
         let payload = handle.unwrap().join().unwrap_err();
         assert_eq!(payload.downcast_ref(), Some(&9));
     });
-    // A caught panic is none, nor is one of a subtask.
+    // A caught panic ends no thread, and a scope's `join` reports a subtask's.
     let caught = builder
         .clone()
         .spawn(|| std::panic::catch_unwind(|| panic!("caught")).is_err());

@@ -370,7 +370,7 @@ fn race_drops_with_ends() {
         drop(early);
     }
     drop(waker);
-    // Nobody can join them: wait until each has dropped its result and its waker.
+    // Their handles are gone: wait until each has dropped its result and its waker.
     while alive.load(SeqCst) != 0 || Arc::strong_count(&alive) != 1 {
         thread::yield_now();
     }

@@ -374,7 +374,8 @@ fn sleep_lasts_at_least_as_long() {
 
 #[watched]
 fn yield_now_lets_the_others_run() {
-    // More spinners in a ring than carriers: without a real yield nobody gets the turn.
+    // More spinners in a ring than carriers: without a real yield, the thread whose turn it is
+    // never runs.
     const ROUNDS: usize = 20;
     let size = most_carriers() + 8;
     let turn = AtomicUsize::new(0);

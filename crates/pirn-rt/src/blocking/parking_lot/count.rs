@@ -37,8 +37,8 @@ pub(super) fn leave(count: &AtomicU32, waiters: u32) {
     count.store(count.load(Relaxed) - waiters, Relaxed);
 }
 
-/// Returns whether threads wait, for a caller that wakes them under the lock. If there are none,
-/// executes a full fence.
+/// Returns whether threads wait, for a caller that wakes them under the lock. Executes a full fence
+/// if the count says that none waits.
 #[inline]
 pub(super) fn any(count: &AtomicU32) -> bool {
     // Relaxed: see the module's documentation.

@@ -143,8 +143,8 @@ fn a_thread_that_is_blocked_in_the_kernel_is_not_disturbed() {
 /// A thread that yields all the time is found in one of the states, and its stack is right if it
 /// was read.
 ///
-/// There are several per carrier: one that is alone is off its stack most of the time, on a busy
-/// machine always, as its carrier offers the CPU to others when nobody else wants to run.
+/// There are several per carrier: a single one is off its stack most of the time, on a busy machine
+/// always, as its carrier offers the CPU to other processes when no other virtual thread is ready.
 #[watched(alone)]
 fn threads_that_yield_are_told_truthfully() {
     let threads: Vec<_> = (0..4 * carriers())

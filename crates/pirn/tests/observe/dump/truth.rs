@@ -266,7 +266,7 @@ fn dumps_say_what_threads_know() {
 }
 
 /// Compares the names in a dump with those that the threads with these ids have. Returns how many
-/// were compared: who has just been spawned or joined has none to compare with.
+/// were compared: a thread that has just been spawned or joined has no name to compare with.
 fn check_names(stage: &Stage, read: &Read) -> usize {
     let known = stage.names.lock().unwrap();
     let mut compared = 0;
@@ -322,7 +322,7 @@ fn compare() {
     assert_eq!(
         pirn::dump::take().threads(),
         0,
-        "who has ended is not there"
+        "no thread that has ended is there"
     );
 }
 

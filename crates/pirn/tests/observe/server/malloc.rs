@@ -133,7 +133,7 @@ pub fn stops() {
         seek: std::ptr::null(),
         close: std::ptr::null(),
     };
-    // SAFETY: a mode, and functions of these types; the file stays open, and is nobody else's.
+    // SAFETY: a mode, and functions of these types; the file stays open, and no other code uses it.
     let file = unsafe {
         let file = fopencookie(std::ptr::null_mut(), c"w".as_ptr(), calls);
         assert!(!file.is_null());
@@ -141,7 +141,7 @@ pub fn stops() {
         file.expose_provenance()
     };
     std::thread::spawn(move || {
-        // SAFETY: nobody else in this process writes with C's functions.
+        // SAFETY: nothing else in this process writes with C's functions.
         unsafe {
             stderr = std::ptr::with_exposed_provenance_mut(file);
             malloc_stats();

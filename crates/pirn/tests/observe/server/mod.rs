@@ -35,7 +35,7 @@ fn a_process_that_has_not_prepared_answers() {
     }
     let target = target("");
     let descriptors = target.descriptors();
-    assert_eq!(socket_of(target.pid()), None, "nobody has asked");
+    assert_eq!(socket_of(target.pid()), None, "no client has asked");
     let answer = ask(&target, "version");
     let lines: Vec<_> = answer.lines().collect();
     assert_eq!(lines[0], "ok text", "{answer}");

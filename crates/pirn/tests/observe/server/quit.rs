@@ -182,7 +182,7 @@ fn the_child_of_a_fork_takes_the_default_action() {
     target.finish();
 }
 
-/// Nobody reads what is written: the process goes on all the same.
+/// Standard error takes nothing that is written: the process goes on all the same.
 #[watched]
 fn nobody_waits_for_standard_error() {
     if child::is_here() {

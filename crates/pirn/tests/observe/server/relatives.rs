@@ -83,7 +83,7 @@ fn after_an_exec_the_next_program_answers() {
     ask(&target, "version");
     let socket = socket_of(target.pid()).unwrap();
     target.tell("exec");
-    assert!(socket.exists(), "nobody could remove it");
+    assert!(socket.exists(), "after exec, no code could remove it");
     let answer = ask(&target, "version");
     assert!(
         answer.contains(&format!("pid {}", target.pid())),

@@ -186,7 +186,7 @@ fn a_client_that_says_nothing_holds_up_nobody() {
         let mut silent: Vec<_> = (0..3)
             .map(|_| connect(target.pid(), &usual_folder()))
             .collect();
-        // Half a request is none.
+        // Half a request is not answered.
         silent[0].write_all(b"pirn 1 ver").unwrap();
         assert!(ask(&target, "version").starts_with("ok "));
         silent.push(connect(target.pid(), &usual_folder()));

@@ -352,7 +352,7 @@ fn destructors_of_thread_locals_can_be_interrupted() {
     }
     thread_local!(static LATE: UnsafeCell<Option<Late>> = const { UnsafeCell::new(None) });
     let (sender, receiver) = mpsc::channel();
-    // SAFETY: the thread's own, and nobody else has a reference.
+    // SAFETY: the thread's own, and there is no other reference.
     let body = move || LATE.with(|late| unsafe { *late.get() = Some(Late(sender)) });
     let handle = thread::spawn(body);
     until_it_waits(handle.thread());
