@@ -36,7 +36,7 @@ impl Handler<Reading> for Device {
         self.readings += 1;
         self.sum += celsius;
         if celsius > TOO_HOT {
-            // It waits if the alarms do not keep up; nobody but this device does.
+            // If the alarms do not keep up, this device waits, and no other does.
             let _ = self.alarms.send((self.number, celsius));
         }
         (self.readings, self.sum / self.readings as f64)

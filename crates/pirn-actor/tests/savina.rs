@@ -118,7 +118,7 @@ fn fork_join_create() {
     for n in 0..2000_u64 {
         let tell = tell.clone();
         let actor = actor::consumer(move |n: u64| tell.send(n).unwrap());
-        actor.send(n).unwrap(); // handled, although nobody has the actor any more
+        actor.send(n).unwrap(); // handled, although the actor is dropped here
     }
     drop(tell);
     assert_eq!(told.iter().sum::<u64>(), 1999 * 2000 / 2);
@@ -251,7 +251,7 @@ fn chameneos() {
             done: done.clone(),
         });
         mall.send(Meet(colour, creature.address())).unwrap();
-        creature // that nobody refers to is closed
+        creature // kept: without a reference it would be closed
     };
     let creatures: Vec<_> = (0..10).map(creature).collect();
     let met: u32 = creatures.iter().map(|_| ended.recv().unwrap().0).sum();

@@ -277,7 +277,7 @@ impl<T> Drop for Taker<T> {
 }
 
 impl<T: Send + 'static> Stock<T> {
-    /// Takes an item. If there is none, waits for a delivery.
+    /// Takes an item. If the stock is empty, waits for a delivery.
     ///
     /// # Errors
     /// [`Error::Failed`] if the delivery has failed at all attempts, and there is no
@@ -287,7 +287,7 @@ impl<T: Send + 'static> Stock<T> {
         self.take_until(scope::deadline())
     }
 
-    /// Takes an item. If there is none, waits for a delivery, for as long as `timeout`.
+    /// Takes an item. If the stock is empty, waits for a delivery, for as long as `timeout`.
     ///
     /// # Errors
     /// As for [`take`](Stock::take), and [`Error::TimedOut`].

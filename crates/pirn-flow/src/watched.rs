@@ -284,7 +284,7 @@ impl<C: Clone + Send + 'static> Feed<C> {
 struct Telling<'a, C>(&'a Mutex<Queue<C>>);
 
 impl<C> Telling<'_, C> {
-    /// Returns the next change. If there is none, lets another thread publish the next one.
+    /// Returns the next change. Without one, lets another thread publish the next.
     fn next(&self) -> Option<C> {
         let mut queue = locked(self.0);
         let change = queue.changes.pop_front();

@@ -83,23 +83,24 @@ impl DurableOptions {
         self
     }
 
-    /// Sets how many messages each [`serve`](Durable::serve) has being worked on at the same time:
-    /// 1 by default, which keeps their order as long as none fails and nobody else serves.
+    /// Sets how many messages each [`serve`](Durable::serve) hands out at the same time: 1 by
+    /// default, which keeps their order as long as no message fails and no other actor serves the
+    /// queue.
     pub fn at_once(mut self, messages: usize) -> DurableOptions {
         self.at_once = messages.max(1);
         self
     }
 
-    /// Sets the time after which a message is given to another worker if its own is not heard of:
-    /// 30 s by default. A handler may take longer: its node says that it is at work. It counts when
-    /// the queue is made.
+    /// Sets the time after which the server gives a message to another worker if it hears nothing
+    /// from the first: 30 s by default. A handler may take longer: its node says that it is at
+    /// work. The time is fixed when the queue is made.
     pub fn patience(mut self, patience: Duration) -> DurableOptions {
         self.patience = patience.max(Duration::from_millis(100));
         self
     }
 
     /// Sets the time for which a message with the same identity is not taken again: 2 minutes by
-    /// default. It counts when the queue is made.
+    /// default. The time is fixed when the queue is made.
     pub fn memory(mut self, memory: Duration) -> DurableOptions {
         self.memory = memory.max(Duration::from_millis(100));
         self

@@ -28,7 +28,7 @@ pub(crate) struct Head {
     pub(crate) id: Option<String>,
     /// A request to the node, not to the actor.
     pub(crate) control: Option<String>,
-    /// The answer is that there is none; the body says why.
+    /// The request has no answer; the body says why.
     pub(crate) fault: Option<Fault>,
     /// Why it is a dead letter.
     pub(crate) reason: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) enum Fault {
     Failed,
     TimedOut,
     Full,
-    /// Nobody serves the subject. The engine says so, not a node.
+    /// No node serves the subject. The engine says so.
     Unserved,
 }
 
@@ -142,7 +142,7 @@ impl Packet {
         packet
     }
 
-    /// Returns the body of an answer, or why there is none.
+    /// Returns the body of an answer, or the reason why the request has none.
     pub(crate) fn into_answer(self) -> Result<Bytes, AskError> {
         Err(match self.head.fault {
             None => return Ok(self.body),

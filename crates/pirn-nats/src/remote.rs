@@ -23,7 +23,7 @@ use std::time::Instant;
 /// one. It is sent what `A` handles.
 ///
 /// Messages from one thread to one actor are handled in the order in which they were sent, as long
-/// as neither node's connection is cut. A message is handled at most once: it is lost if nobody
+/// as neither node's connection is cut. A message is handled at most once: it is lost if no node
 /// serves the name, or if a connection is cut meanwhile.
 ///
 /// # Examples
@@ -48,7 +48,7 @@ use std::time::Instant;
 /// let account: Remote<Account> = node.find("account.7");
 /// match account.ask(Deposit(5)) {
 ///     Ok(balance) => println!("{balance} now"),
-///     Err(AskError::Unreachable) => println!("nobody has this account"),
+///     Err(AskError::Unreachable) => println!("no node has this account"),
 ///     Err(error) => println!("{error}"),
 /// }
 /// # Ok::<(), pirn_nats::NodeError>(())
@@ -103,7 +103,7 @@ impl<A> Remote<A> {
         &self.name
     }
 
-    /// Sends a message: hands it to the server. It is lost if nobody serves the name.
+    /// Sends a message: hands it to the server. It is lost if no node serves the name.
     ///
     /// # Errors
     /// The message comes back: the node is closed, or the message is too large. Where very many
@@ -141,11 +141,11 @@ impl<A> Remote<A> {
     /// says, and the node's [patience](crate::Builder::patience) lasts.
     ///
     /// # Errors
-    /// - [`Unreachable`](AskError::Unreachable), at once, if nobody serves the name;
+    /// - [`Unreachable`](AskError::Unreachable), at once, if no node serves the name;
     /// - [`Failed`](AskError::Failed) with the text, if the handler panicked, the actor does not
     ///   accept the message, or message or answer cannot be written or read, or are too large;
     /// - [`Gone`](AskError::Gone), if the actor has ended before it came to the request;
-    /// - [`TimedOut`](AskError::TimedOut), if there was no answer for whatever other reason: the
+    /// - [`TimedOut`](AskError::TimedOut), if there was no answer for any other reason: the
     ///   request may have been handled;
     /// - [`Interrupted`](AskError::Interrupted), if the running thread was.
     ///
@@ -199,7 +199,7 @@ impl<A> Remote<A> {
     /// 3 s. Of a group, it is one member's end.
     ///
     /// # Errors
-    /// As for [`ask`](Remote::ask): there is nobody to be watched.
+    /// As for [`ask`](Remote::ask): there is no actor to watch.
     pub fn monitor(&self) -> Result<Monitor, AskError> {
         let (to, reply) = reply::channel::<Whereabouts>();
         let until = limit(self.patience());

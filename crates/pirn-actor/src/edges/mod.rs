@@ -110,7 +110,7 @@ impl fmt::Debug for To {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.first() {
             Some(first) => first.fmt(f),
-            None => f.write_str("nobody"),
+            None => f.write_str("no actor"),
         }
     }
 }

@@ -373,7 +373,7 @@ mod tests {
                 true => drop((row, monitors)),
                 false => drop((monitors, row)),
             }
-            assert_eq!(watchers(&stages[0]), 1, "that of the other row");
+            assert_eq!(watchers(&stages[0]), 1, "the other row's");
             drop(other);
             assert!(stages.iter().all(|stage| watchers(stage) == 0));
         }

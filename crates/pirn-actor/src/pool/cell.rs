@@ -281,7 +281,7 @@ impl<S: Send + 'static> PoolCell<S> {
         shared.workers.insert(number, Arc::clone(&worker));
         let given = worker.give_work(self.arc());
         drop(shared);
-        debug_assert_eq!(given, Given::ToIdle, "nobody knows the worker yet");
+        debug_assert_eq!(given, Given::ToIdle, "no other thread knows it yet");
         if phase > Phase::Closing {
             worker.end(phase);
         }
@@ -342,7 +342,7 @@ impl<S: Send + 'static> Shared<S> {
         }
     }
 
-    /// Returns the number of waiting messages, those of waiting senders included.
+    /// Returns the number of waiting messages, including the ones that waiting senders hold.
     fn demand(&self) -> usize {
         self.ready.waiting() + self.line.len()
     }

@@ -81,7 +81,7 @@ impl<M> Inbox<M> {
     /// Returns the oldest message, without waiting for one.
     ///
     /// # Errors
-    /// See [`RecvError`]; [`TimedOut`](RecvError::TimedOut) if there is none.
+    /// See [`RecvError`]; [`TimedOut`](RecvError::TimedOut) if no message waits.
     pub fn try_recv(&mut self) -> Result<M, RecvError> {
         self.recv_within(Limit::after(Duration::ZERO))
     }

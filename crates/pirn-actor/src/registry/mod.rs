@@ -61,7 +61,7 @@ pub struct Registry(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     actors: HashMap<Arc<str>, Entrant>,
-    /// The number of entries at which those of actors that have ended are taken out.
+    /// At this number of entries, the ones of ended actors are taken out.
     many: usize,
     early: Early,
 }

@@ -5,7 +5,7 @@
 //!   event ---> handle: moves children (the failed one: down; those that restart with it: to stop)
 //!                |
 //!                v
-//!              step: takes the next child down, or brings it up, until there is none
+//!              step: takes the next child down, or brings it up, until none is left
 //!                |
 //!                v
 //!              waits: for an event, the end of a backoff, the grace of a child that is stopping

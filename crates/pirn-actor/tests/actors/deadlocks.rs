@@ -118,7 +118,7 @@ fn a_time_limit_does_not_hide_a_deadlock() {
     let timeout = Some(Duration::from_secs(3600));
     first.run(move |link| link.timeout = timeout).unwrap();
     second.ask(Join(first.clone())).unwrap();
-    // second's ask is for first's, and so ends with it: nobody on the way gives up earlier.
+    // second's ask serves first's, and so ends with it: neither actor gives up earlier.
     let Ok(Err(AskError::Deadlock(cycle))) = first.ask(Pass) else {
         panic!("no deadlock")
     };

@@ -76,7 +76,7 @@ fn a_kill_interrupts_the_message() {
     until(|| reads.is_empty());
     reads.kill();
     assert_eq!(reads.join(), Exit::Killed);
-    assert!(reply.recv().unwrap().is_err(), "nobody has written");
+    assert!(reply.recv().unwrap().is_err(), "the test has not written");
     drop(writer);
 }
 

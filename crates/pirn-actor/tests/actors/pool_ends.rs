@@ -258,7 +258,7 @@ fn a_full_pool_does_what_its_overflow_says() {
                 [Ok(1), Ok(2), Ok(3)]
             }
             Overflow::DropOld => {
-                drop(last); // nobody waits for it
+                drop(last); // without waiting for its answer
                 [gone, Ok(2), Ok(3)]
             }
             _ => {

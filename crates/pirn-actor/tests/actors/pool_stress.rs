@@ -93,7 +93,7 @@ fn send_all(pool: &PoolRef<Worker>, ledger: &Arc<Ledger>, sender: u32) -> usize 
                 Ok(_) | Err(AskError::Failed(_) | AskError::Gone | AskError::TimedOut) => false,
                 Err(error) => panic!("{error}"),
             },
-            _ => pool.ask_later(task).is_err(), // which nobody waits for
+            _ => pool.ask_later(task).is_err(), // drops the answer
         };
         taken += usize::from(!back);
     }

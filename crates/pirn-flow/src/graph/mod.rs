@@ -36,7 +36,7 @@ use template::{Condition, Work};
 ///
 /// Each step is a function of the state, and may block. *Nodes* name the steps: values of any type
 /// that can be compared. After a step the run follows the first of the node's edges whose condition
-/// holds; if there is none, the run is over. A [fork](Template::fork) runs several branches at
+/// holds; without such an edge the run is over. A [fork](Template::fork) runs several branches at
 /// once.
 ///
 /// Any number of runs can share a graph at the same time. It has no threads of its own: steps run

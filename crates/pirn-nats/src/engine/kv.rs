@@ -74,7 +74,7 @@ impl Kv {
     }
 }
 
-/// Returns the bucket, which is made if there is none.
+/// Returns the bucket. Makes it if it does not exist.
 async fn open(jetstream: Context, registry: Registry) -> Result<Store, NodeError> {
     let store = match jetstream.get_key_value(&registry.bucket).await {
         Ok(store) => store,
@@ -108,7 +108,7 @@ fn config(registry: &Registry) -> Config {
         discard: DiscardPolicy::New,
         allow_rollup: true,
         deny_delete: true,
-        // Reads are the leader's: others may not know yet who has a name.
+        // The leader answers reads: other servers may not know a name's holder yet.
         allow_direct: false,
         // A server that is started again must still know it.
         storage: StorageType::File,
@@ -117,7 +117,7 @@ fn config(registry: &Registry) -> Config {
     }
 }
 
-/// Returns the entry, unless there is none any more.
+/// Returns the entry, or `None` if it has been deleted.
 async fn entry(store: &Store, key: &str) -> Result<Option<Entry>, NodeError> {
     let entry = store.entry(key).await.map_err(NodeError::unavailable)?;
     Ok(entry.filter(|entry| entry.operation == Operation::Put))

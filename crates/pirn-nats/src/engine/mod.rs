@@ -37,7 +37,7 @@ pub(crate) trait Engine: Send + Sync {
     /// Returns the registry of names.
     fn names(&self) -> Box<dyn Names>;
 
-    /// Returns a durable queue. It is made if there is none.
+    /// Returns a durable queue. Makes it if it does not exist.
     fn work(&self, queue: Queue) -> Result<Box<dyn Work>, NodeError>;
 
     /// Runs a task that does not block.
@@ -135,8 +135,8 @@ pub(crate) trait Work: Send + Sync {
     fn len(&self) -> Result<u64, NodeError>;
 }
 
-/// A packet of a durable queue that is being worked on. As long as this exists, nobody else gets
-/// it.
+/// A packet of a durable queue that is being worked on. As long as this exists, no other worker
+/// gets it.
 pub(crate) trait Job: Send {
     fn packet(&self) -> &Packet;
     /// How often it has been taken, this time included.

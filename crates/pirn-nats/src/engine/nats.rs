@@ -115,7 +115,7 @@ fn pause(attempt: usize) -> Duration {
 pub(super) fn headers(head: &Head) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in head.lines() {
-        // A line break would end the header. Texts are those of types' names and identities.
+        // A line break would end the header. The texts are types' names and identities.
         headers.insert(name, value.replace(['\r', '\n'], " "));
     }
     headers

@@ -140,13 +140,13 @@ impl Node {
         Remote::new(self.clone(), Place::Group, name)
     }
 
-    /// Returns a topic: what is published there goes to all who are subscribed, on all nodes.
+    /// Returns a topic: what is published there goes to all subscribers, on all nodes.
     pub fn topic<M: Wire>(&self, name: &str) -> Topic<M> {
         Topic::new(self.clone(), name)
     }
 
-    /// Returns a durable queue, which is made if there is none: what is sent there is kept by the
-    /// server until an actor has handled it.
+    /// Returns a durable queue, and makes it if it does not exist: the server keeps what is sent
+    /// there until an actor has handled it.
     ///
     /// # Errors
     /// The server does not answer in time, or has no JetStream.
@@ -166,7 +166,7 @@ impl Node {
         Durable::open(self.clone(), name, options)
     }
 
-    /// Returns who has a name.
+    /// Returns the holder of a name.
     ///
     /// # Errors
     /// The registry does not answer in time.

@@ -69,7 +69,7 @@ impl Lease {
         self.fence
     }
 
-    /// Returns true as long as nobody else can have the name.
+    /// Returns true as long as no other holder can have the name.
     pub(super) fn holds(&self) -> bool {
         let state = locked(&self.state);
         state.phase == Phase::Held && Instant::now() < state.until

@@ -124,8 +124,8 @@ impl<A: Served> Registration<A> {
         })
     }
 
-    /// Has messages of this type given to the actor. Those of other types are refused, by name, and
-    /// not decoded.
+    /// Has messages of this type given to the actor. The node refuses messages of other types by
+    /// their type's name, without decoding them.
     pub fn accepts<M: Wire>(mut self) -> Registration<A>
     where
         A: Answers<M>,
@@ -136,9 +136,9 @@ impl<A: Served> Registration<A> {
         self
     }
 
-    /// Returns the lease's fencing number, if there is a lease: it is greater than that of any
-    /// earlier holder of the name. Who writes to a storage on the actor's behalf sends it along, so
-    /// that the storage can refuse what an earlier holder writes too late.
+    /// Returns the lease's fencing number, if there is a lease: it is greater than any earlier
+    /// holder's. Code that writes to a storage on the actor's behalf sends it along, so that the
+    /// storage can refuse what an earlier holder writes too late.
     pub fn fence(&self) -> Option<u64> {
         self.serving.fence()
     }

@@ -403,7 +403,7 @@ fn a_mailbox_that_is_full_holds_the_senders_back_and_loses_nothing() {
         Err(AskError::TimedOut)
     );
     assert!(before.elapsed() >= SECOND / 20);
-    // It waits behind the others, and nobody waits for it any more when its turn comes.
+    // It waits behind the others, and its asker has given up when its turn comes.
     thread::sleep(SECOND / 2);
     gate.open();
     assert_eq!(remote.ask(Deposit(0)), Ok(500));

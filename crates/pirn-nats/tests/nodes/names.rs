@@ -39,7 +39,7 @@ fn a_name_has_one_holder_and_is_free_when_that_gives_it_back() {
     assert!(second.fence() > first.fence());
     let remote: Remote<Account> = a.find("account");
     assert_eq!(remote.ask(Deposit(0)), Ok(2));
-    first.release(); // once more: it concerns nobody else
+    first.release(); // once more: the new holder keeps the name
     assert!(second.is_held());
     assert_eq!(remote.ask(Deposit(0)), Ok(2));
 }
@@ -113,10 +113,10 @@ fn the_name_of_a_killed_process_is_free_after_the_lease_and_not_before() {
     assert_eq!(remote.ask(Deposit(1)), Ok(101));
     let killed = Instant::now();
     child.signal(libc::SIGKILL);
-    // One that the server gives to the process before it knows is not answered.
+    // A request that the server gives to the process before it knows of its end is not answered.
     let soon = Duration::from_millis(100);
     until(|| remote.ask_timeout(Deposit(1), soon) == Err(AskError::Unreachable));
-    // Without a pause, so that the lease also ends between a refusal and the look at who has it.
+    // Without a pause, so that the lease also ends between a refusal and the look at its holder.
     let next = loop {
         match serve(&node, 7) {
             Ok(next) => break next,

@@ -31,7 +31,7 @@ fn skipped() {
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
-/// Returns a folder that nobody else has.
+/// Returns a folder that no other server has.
 fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ fn free_ports<const N: usize>() -> [u16; N] {
 }
 
 impl Server {
-    /// Starts a server. Returns nothing, and says so, if there is none on this machine.
+    /// Starts a server. Returns nothing, and says so, if this machine has no NATS server.
     pub fn start() -> Option<Server> {
         if program().is_none() {
             skipped();
@@ -123,7 +123,7 @@ impl Server {
         self.node_with(name, Node::builder())
     }
 
-    /// Connects a node whose leases are short, as are those of the processes with a role.
+    /// Connects a node whose leases are as short as in the processes with a role.
     pub fn hasty_node(&self, name: &str) -> Node {
         self.node_with(name, Node::builder().lease(LEASE))
     }

@@ -24,7 +24,7 @@ fn a_permanent_child_that_is_ended_is_replaced() {
         assert_eq!(events.next(), format!("b failed: it has ended: {exit}"));
         assert_eq!(events.next(), "b restarted");
         assert_eq!(log.take(), "-b +b");
-        // Who has ended it has ended it; the name is another actor's.
+        // The ended actor stays ended; another actor has its name.
         assert_eq!(before.ask(Count), Err(AskError::Gone));
         assert!(before != get(&app, "b"));
         assert_eq!(get(&app, "b").ask(Count), Ok(1));
