@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
 }
 
 fn run() -> io::Result<()> {
-    named("orders", || shop().expect("nobody ends it"));
+    named("orders", || shop().expect("nothing ends it"));
     for number in 1..=3 {
         let ((to_cook, at_cook), (to_waiter, at_waiter)) = (channel(), channel());
         named(&format!("waiter {number}"), move || {

@@ -93,7 +93,7 @@ fn group<'a>(line: &'a str, resource: &Resource) -> Option<Group<'a>> {
 }
 
 impl<'a> Group<'a> {
-    /// Returns the folder of the group and those of all groups above it.
+    /// Returns the folders of the group and of all groups above it.
     fn folders(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<'a> {
         let root = root.join(self.hierarchy);
         Path::new(self.path)

@@ -23,7 +23,7 @@ pub struct Room {
 /// A user is two threads, one on each side.
 const THREADS_PER_USER: u64 = 2;
 
-/// Open files beside the users': standard streams, listeners, those of the runtime.
+/// Open files beside the users': standard streams, listeners, the runtime's.
 const OTHER_FILES: u64 = 96;
 
 /// The part of the open files that there may be that stays free: the runtime warns of less.

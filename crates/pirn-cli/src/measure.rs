@@ -24,7 +24,7 @@ impl Usage {
     /// Returns the usage of this process now.
     ///
     /// # Errors
-    /// If `/proc` is not mounted, or differs from that of Linux.
+    /// If `/proc` is not mounted, or differs from Linux's.
     pub fn now() -> io::Result<Self> {
         Self::read("self")
     }

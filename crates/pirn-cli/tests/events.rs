@@ -147,7 +147,7 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
     let threads = check(&trace);
     assert!(
         threads > 2 * own(),
-        "those of the server, and those that answer: {threads}"
+        "the server's own, and the ones that answer: {threads}"
     );
     assert_eq!(trace.pid, u64::from(server.running.process.id()));
     assert_has(&trace.program, &["pirn"]);

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Opens an address by `xdg-open`.
 pub fn open(url: &str) -> Result<(), Box<dyn Error>> {
     let folder = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
-    // A name that nobody can guess, and have there before.
+    // A name that no other user can guess, and so take before.
     let name = format!("pirn-console-{}.html", Token::random()?.text());
     let path = folder.join(name);
     let cannot = |error| format!("cannot write '{}': {error}", path.display());

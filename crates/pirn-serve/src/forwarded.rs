@@ -46,14 +46,14 @@ impl Trusted {
     }
 }
 
-/// Sets the fields that tell who has sent a request.
+/// Sets the fields that name the sender of a request.
 pub(super) fn tell(headers: &mut HeaderMap, request: &Request, trusted: &[Trusted]) {
     let peer = request.peer().map(address);
     let is_trusted = trusted.iter().any(|trusted| trusted.includes(peer));
     tell_of(headers, peer, request.is_secure(), is_trusted);
 }
 
-/// Returns the address of a client; that of IPv4 on a socket of IPv6 as what it is.
+/// Returns the address of a client; an IPv4 address on an IPv6 socket becomes plain IPv4.
 fn address(peer: SocketAddr) -> IpAddr {
     peer.ip().to_canonical()
 }

@@ -197,7 +197,7 @@ impl Arguments {
                 let proxy = Proxy::new(url, settings)?;
                 let timeouts = Timeouts::default().upload(Duration::from_secs(self.upload_timeout));
                 let pass_on = move |request: &mut Request| proxy.pass_on(request);
-                // The route of all paths is not that of the root.
+                // The route of all paths does not match the root.
                 Server::new()
                     .timeouts(timeouts)
                     .any("/", pass_on.clone())

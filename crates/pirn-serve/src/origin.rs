@@ -44,7 +44,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Returns the server at an address. `None`: it is none that is served.
+    /// Returns the server at an address. `None`: a proxy cannot serve this address.
     pub(super) fn new(url: &Uri, timeout: Duration) -> Option<Origin> {
         let authority = url.authority()?.clone();
         let is_secure = match url.scheme() {

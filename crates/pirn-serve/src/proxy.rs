@@ -272,7 +272,7 @@ impl Proxy {
         }
     }
 
-    /// Returns the answer in place of that of another server.
+    /// Returns the answer in place of another server's.
     fn failed(
         &self,
         request: &Request,

@@ -155,7 +155,7 @@ fn copy(
             let size = format!("{count:x}\r\n");
             framed = ROOM - size.len()..framed.end + 2;
             piece[framed.start..ROOM].copy_from_slice(size.as_bytes());
-            piece[framed.end - 2..framed.end].copy_from_slice(b"\r\n"); // That of the last one, too.
+            piece[framed.end - 2..framed.end].copy_from_slice(b"\r\n"); // Also ends the empty last chunk.
         }
         connection
             .write_all(&piece[framed])

@@ -33,7 +33,7 @@ pub struct Finding {
     /// The subject, for example `kernel`.
     pub subject: &'static str,
     pub found: String,
-    /// The change that is needed; empty if there is none.
+    /// The change that is needed, or an empty text.
     pub advice: String,
 }
 

@@ -111,7 +111,7 @@ pub struct Elf {
     pub is_setuid: bool,
     /// Whether it contains pirn.
     pub has_pirn: bool,
-    /// Those of [`ESSENTIAL`] that it does not define for others.
+    /// The functions of [`ESSENTIAL`] that it does not define for its libraries.
     pub missing: Vec<&'static str>,
     /// Allocators that it contains or names.
     pub allocators: Vec<&'static str>,

@@ -1,8 +1,8 @@
-//! The file that a recording goes to. It is opened before the recording begins, so that nobody
-//! waits for an hour and hears then that the file cannot be written.
+//! The file that a recording goes to. It is opened before the recording begins, so that the user
+//! does not wait for an hour to hear then that the file cannot be written.
 //!
-//! Until there is something to write, a file that was there before keeps what it has; one that was
-//! not is removed if nothing came.
+//! Until there is something to write, a file that was there before keeps its content; a new file is
+//! removed if nothing came.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -43,8 +43,8 @@ impl Memory {
         matches!(self, Memory::CoreFile(_))
     }
 
-    /// Returns what the monotonic clock shows, by which deadlines are, in nanoseconds. That of a
-    /// core file is not known.
+    /// Returns the time of the monotonic clock, which deadlines go by, in nanoseconds. A core file
+    /// does not say it.
     pub fn clock(&self) -> Option<u64> {
         let Memory::Process(_) = self else {
             return None;

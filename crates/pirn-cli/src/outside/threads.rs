@@ -203,8 +203,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the registers with which a thread goes on, and whether they are those of a thread
-    /// that was interrupted.
+    /// Returns the registers with which a thread goes on, and whether it was interrupted between
+    /// any two instructions, not at a switch.
     fn registers(&self, slot: Slot, address: u64, record: &Record) -> Option<(Registers, bool)> {
         let all = self.memory.registers();
         if let Some(running) = all

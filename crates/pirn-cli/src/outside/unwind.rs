@@ -18,8 +18,8 @@ pub struct Unwinder {
     pub modules: Modules,
     rules: UnwinderX86_64<Vec<u8>>,
     cache: CacheX86_64,
-    /// The functions that the program defines for its libraries: those of libc that pirn defines
-    /// anew are among them. Ranges of addresses, sorted.
+    /// The functions that the program defines for its libraries, among them the functions of libc
+    /// that pirn defines anew. Ranges of addresses, sorted.
     exported: Vec<(u64, u64)>,
     /// Addresses that calls return to: of the outermost frame; behind which one was interrupted.
     pub outermost: Option<u64>,

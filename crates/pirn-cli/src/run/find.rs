@@ -15,7 +15,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// Returns the file that a program's name means, with the folders of `PATH`.
 ///
 /// # Errors
-/// There is none, or it may not be run.
+/// The file does not exist, or may not be run.
 pub fn program(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     if name.is_empty() {

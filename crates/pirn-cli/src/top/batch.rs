@@ -52,8 +52,8 @@ pub fn run(
     Ok(())
 }
 
-/// Waits for the next sample, and for the first dump. Gives up when there are none: then the page
-/// says so.
+/// Waits for the next sample, and for the first dump. Gives up when they are late: then the page
+/// says what is missing.
 fn await_news(live: &Live, state: &mut State) {
     let (begin, mut seen) = (Instant::now(), live.revision());
     let known = state.scene.sample().map(|sample| sample.elapsed);

@@ -107,7 +107,7 @@ fn draw(screen: &mut Screen, state: &State, theme: Theme) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a thread that sends inputs until nobody takes them any more. It ends with the process.
+/// Starts a thread that sends inputs until their receiver is gone. It ends with the process.
 fn begin(
     events: Sender<Input>,
     name: &str,

@@ -43,7 +43,7 @@ pub struct TopArgs {
     /// age, name, id. Carriers: number, mounts, queue, stuck.
     #[arg(long, value_name = "ORDER", hide_possible_values = true)]
     sort: Option<Sort>,
-    /// Shows only threads that meet all of these conditions, which are those of `pirn dump`.
+    /// Shows only threads that meet all of these conditions, written as for `pirn dump`.
     #[arg(long = "where", value_name = "CONDITIONS")]
     conditions: Option<Conditions>,
     /// How long from one page to the next, in seconds.

@@ -156,7 +156,7 @@ mod tests {
     fn what_is_too_wide_is_cut() {
         assert_eq!(fit("handle", 6), "handle");
         assert_eq!(fit("handle", 5), "hand…");
-        assert_eq!(fit("名前名", 4), "名…", "half a character is none");
+        assert_eq!(fit("名前名", 4), "名…", "half a character is left out");
         assert_eq!(fit("名前名", 5), "名前…");
         assert_eq!((fit("ab", 1), fit("ab", 0)), ("…".into(), "".into()));
     }

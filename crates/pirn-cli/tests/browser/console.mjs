@@ -198,7 +198,7 @@ async function circle() {
   await until("findings", (it) => /circle|cycle/.test(it) && /first of a circle/.test(it));
 }
 
-/** Before there are names that nobody has. */
+/** Taken before there are threads with hostile names. */
 async function pictures() {
   await page.setViewportSize({ width: 1250, height: 780 });
   const opened = page.locator("[data-testid=group-open][aria-expanded=true]");
@@ -331,7 +331,7 @@ async function save() {
   assert.match(await shown.line(), /^pirn .* of process \d+/);
 }
 
-/** Pictures for people: nobody compares them with others. */
+/** Pictures for people: no test compares them. */
 async function screenshots() {
   const ids = await fetch(`${served.url}threads?where=name=cashier`).then((it) => it.json());
   const stack = `thread?id=${ids.threads[0].id}`;

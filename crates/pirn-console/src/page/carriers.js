@@ -69,7 +69,7 @@ function carrierRow() {
   };
 }
 
-/** The state at each sample. What a carrier did between two samples nobody knows. */
+/** The state at each sample. What a carrier did between two samples is not known. */
 function drawStrip(strip, number) {
   const width = strip.clientWidth || 300;
   const end = state.points.at(-1).time / 1e6;

@@ -69,7 +69,7 @@ export function explain(element, problem, query, view) {
   element.replaceChildren("There are so many threads that a list of each keeps the process busy for a second or more. ", link);
 }
 
-/** A form for conditions: those of `pirn dump --where`. */
+/** A form for conditions, written as for `pirn dump --where`. */
 export function filterForm(view, where) {
   const input = h("input", {
     type: "text", value: where, "data-testid": "filter", spellcheck: "false", autocomplete: "off",

@@ -41,7 +41,7 @@ function tell(what) {
   for (const listener of [...listeners]) listener(what);
 }
 
-/** Opens the stream, unless the page is paused or nobody sees it. */
+/** Opens the stream, unless the page is paused or hidden. */
 export function connect() {
   const wanted = !state.paused && !document.hidden;
   if (wanted === (source !== null)) return;

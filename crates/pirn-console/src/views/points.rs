@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use pirn_live::{CarrierSample, Latency, Sample, Window};
 
-/// Latencies are those of this many samples: of one alone there are few.
+/// Latencies come from this many samples: one alone has few.
 const LATENCY_SAMPLES: usize = 10;
 
 /// What the page is told about one sample.

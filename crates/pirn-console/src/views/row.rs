@@ -130,7 +130,7 @@ fn is_own(frame: &Frame) -> bool {
         return false;
     };
     let shortened = show::path(file) != show::plain(file.as_bytes());
-    // Those of libc, of which there are sources of names alone.
+    // libc's functions: their debug information names sources that are not there.
     let of_c = file.ends_with(".c") || file.ends_with(".S");
     !shortened && !of_c && !file.starts_with("library/") && !frame.is_of_runtime()
 }

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!((top.len(), more, top[0].id), (OF_ONE, 150, 200));
         let deep: Vec<_> = (1..=200).map(|id| (id, (id > 1).then(|| id - 1))).collect();
         assert_eq!(tree(&deep).0.len(), 1);
-        // Nobody is at the top of a circle.
+        // A circle has no top.
         assert_eq!(tree(&[(1, Some(2)), (2, Some(1))]).0.len(), 0);
         assert_eq!(tree(&[(1, Some(1))]).0.len(), 1);
     }

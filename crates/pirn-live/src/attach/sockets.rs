@@ -18,7 +18,7 @@ use super::process::Process;
 /// Connects to the process, if it listens.
 pub fn connect(process: &Process) -> Result<Option<UnixStream>, Failure> {
     for folder in folders(process) {
-        // Of folders that this user may not look into there is nothing to say: they are others'.
+        // Folders that this user may not look into are other users': they are passed over.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if !is_of(process, entry.file_name().as_bytes()) {
                 continue;
@@ -28,7 +28,7 @@ pub fn connect(process: &Process) -> Result<Option<UnixStream>, Failure> {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(Failure::forbidden(process));
                 }
-                _ => {} // Another's, or nobody listens any more.
+                _ => {} // Another process's, or a leftover that no process listens at.
             }
         }
     }

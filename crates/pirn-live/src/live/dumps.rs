@@ -21,7 +21,7 @@ const OWN_REST: u32 = 2;
 /// After a dump that failed it is left in peace for this long at least.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// How long the thread sleeps if nobody wants anything; a request wakes it.
+/// How long the thread sleeps while no dump is wanted; a request wakes it.
 const NOTHING_WANTED: Duration = Duration::from_secs(3600);
 
 /// Which threads a dump has.
@@ -76,8 +76,8 @@ impl Snapshot {
         self.dump.threads.get(*place as usize)
     }
 
-    /// Returns how often per second a thread has been mounted since the dump of this kind before;
-    /// `None` if that does not have it.
+    /// Returns how often per second a thread has been mounted since the last dump of this kind;
+    /// `None` if that dump does not have the thread.
     pub fn mounts_per_second(&self, thread: &Thread) -> Option<f64> {
         let before = self.before.as_ref()?;
         // The process counts with 32 bits.
@@ -101,10 +101,10 @@ impl Snapshot {
     }
 }
 
-/// Takes dumps as they are wanted, until nobody wants any more.
+/// Takes dumps as they are wanted, until the `Live` is dropped.
 pub(super) fn run(shared: &Shared, identity: &Identity, pace: Duration) {
     let mut symbols = Symbols::of_process(identity.pid);
-    // What the dump before of each kind said, examples first.
+    // What the last dump of each kind said, examples first.
     let mut mounts = [None, None];
     while let Some(want) = next(shared) {
         let begin = Instant::now();

@@ -41,7 +41,7 @@ pub(super) fn ask(identity: &Identity, interval: Duration) -> Result<Answer, Fai
 
 /// Why reading has stopped.
 enum Stop {
-    /// Nobody wants to see any more.
+    /// The `Live` has been dropped.
     Unwanted,
     /// Lines are wanted at this interval.
     Interval(Duration),
@@ -49,7 +49,7 @@ enum Stop {
     Over(String),
 }
 
-/// Reads lines until the process ends, or nobody wants them.
+/// Reads lines until the process ends, or the `Live` is dropped.
 pub(super) fn run(
     shared: &Shared,
     identity: &Identity,

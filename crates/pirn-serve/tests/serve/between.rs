@@ -106,8 +106,8 @@ fn gate() -> (mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>) {
     (open, Arc::new(Mutex::new(gate)))
 }
 
-/// The command has one coding, gzip. Those of the other features of `pirn-http`, which a build of
-/// the workspace has as well, are in its test `timely`.
+/// The command has one coding, gzip. A build of the workspace has the other features of `pirn-http`
+/// as well; its test `timely` tests their codings.
 #[test]
 fn what_comes_of_an_answer_is_passed_on_before_there_is_more() {
     let chunked = "Transfer-Encoding: chunked\r\n";

@@ -278,7 +278,7 @@ fn options_go_as_far_as_they_are_to_go() {
     let answer = options("Max-Forwards: 0");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(seen.try_recv().is_err(), "it was passed on");
-    // Other methods, and what is no number, are none of the proxy's business.
+    // The proxy passes on the field of other methods, and a field that is no number.
     ask(&proxy, &["GET / HTTP/1.1", "Max-Forwards: 0"], "");
     assert!(next(&seen).contains(&"max-forwards: 0".to_owned()));
     options("Max-Forwards: -1");

@@ -96,7 +96,7 @@ impl FromStr for Conditions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Editing {
     pub text: String,
-    /// Why they are none.
+    /// Why the text does not say conditions.
     pub error: Option<String>,
 }
 

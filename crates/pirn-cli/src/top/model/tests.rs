@@ -144,7 +144,7 @@ fn pages_are_turned_by_keys() {
     assert_eq!(state.want(), Want::All { max: MOST_THREADS });
     assert!(
         state.rows.is_empty(),
-        "a dump with examples is none with all threads"
+        "a dump with examples does not have all threads"
     );
     bring(&mut state, dump(&[1, 1, 1]), 2);
     assert_eq!(state.rows.len(), 3);
