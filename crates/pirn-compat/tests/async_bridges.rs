@@ -175,7 +175,7 @@ fn tokio_tasks_select_among_threads_and_timers() {
         let mut future = handle.into_future();
         let start = Instant::now();
         tokio::select! {
-            _ = &mut future => panic!("nobody has released it"),
+            _ = &mut future => panic!("it has not been released"),
             () = tokio::time::sleep(SHORT) => assert!(start.elapsed() >= SHORT),
         }
         release.send(()).unwrap();
@@ -273,8 +273,8 @@ fn smol_sockets_and_timers_in_block_on() {
     });
 }
 
-/// Both sides are one task: if a read waited in place of saying that it would, nobody were left to
-/// write. `async-io` makes its sockets non-blocking by system calls that pirn does not see.
+/// Both sides are one task: if a read waited instead of saying that it would, the task could not go
+/// on to write. `async-io` makes its sockets non-blocking by system calls that pirn does not see.
 #[watched]
 fn a_smol_echo_in_one_task_does_not_wait_for_itself() {
     use smol::io::{AsyncReadExt, AsyncWriteExt};

@@ -14,7 +14,7 @@ use pirn_compat::{self as common, Latch, NEVER, THREADS, on_threads, watched};
 #[watched]
 fn wakers_wake_all_event_loops() {
     let (sender, receiver) = mpsc::channel();
-    let mut wakers: Vec<Waker> = Vec::new(); // a waker that is dropped wakes nobody
+    let mut wakers: Vec<Waker> = Vec::new(); // a waker that is dropped wakes no loop
     thread::scope(|scope| {
         for index in 0..THREADS {
             let sender = sender.clone();

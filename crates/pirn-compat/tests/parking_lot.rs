@@ -175,7 +175,7 @@ fn bump_hands_the_lock_to_a_blocked_thread() {
             let mut guard = served.lock();
             held.arrive();
             while *guard < THREADS {
-                MutexGuard::bump(&mut guard); // does nothing while nobody has blocked yet
+                MutexGuard::bump(&mut guard); // does nothing while no thread is blocked
                 thread::yield_now();
             }
         });
@@ -414,7 +414,7 @@ fn condvar_deadlines_pass_for_all_waiting_threads() {
         assert!(result.timed_out());
         assert!(start.elapsed() >= TIMEOUT);
         let seen = *guard;
-        thread::yield_now(); // the lock is held again: nobody comes in between
+        thread::yield_now(); // the lock is held again: no thread comes in between
         *guard = seen + 1;
     });
     assert_eq!(timed_out.into_inner(), THREADS);

@@ -20,8 +20,8 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until it accepts connections. Where there is none to start, says
-    /// that the test is skipped.
+    /// Starts a server and waits until it accepts connections. Without `redis-server`, says that
+    /// the test is skipped.
     fn start() -> Option<Server> {
         if let Err(error) = Command::new("redis-server").arg("--version").output() {
             skipped(&format!("cannot run redis-server: {error}"));

@@ -133,7 +133,7 @@ fn echo_over_tcp() {
 }
 
 /// More than a socket's buffers hold: the clients block in the middle of writing, all at once,
-/// since nobody reads before all have begun.
+/// since no server reads before all have begun.
 #[watched]
 fn large_payloads_over_unix_sockets() {
     const LENGTH: usize = 384 * 1024;

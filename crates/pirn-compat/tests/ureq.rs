@@ -194,7 +194,7 @@ fn shutdown_interrupts_all_clients() {
     let handler = |request: Request| {
         turnstile.pass();
         interrupted.wait();
-        drop(request); // answers 500 to nobody
+        drop(request); // answers 500; the client has gone
     };
     let client = |index: usize| {
         turnstile.wait_for(index);

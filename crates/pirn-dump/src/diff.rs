@@ -124,7 +124,7 @@ impl Diff {
     /// are. `later` and `names` are what it was made of.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The writer's.
     pub fn write(
         &self,
         earlier: &Dump,

@@ -201,7 +201,7 @@ impl Module {
 pub struct Names {
     /// Variables of the program that threads wait at, by address.
     variables: HashMap<u64, String>,
-    /// By program counter, and whether it is that of the next instruction. Innermost first.
+    /// By program counter, and whether it is the next instruction's address. Innermost first.
     table: HashMap<(u64, bool), Vec<Frame>>,
 }
 
@@ -212,8 +212,8 @@ impl Names {
     }
 
     /// Names frames by what a function finds in a module: frames without module and address, which
-    /// are filled in. It is given the address in the module's symbol table, which for an address
-    /// that a call returns to is that of the call's last byte.
+    /// are filled in. It is given the address in the module's symbol table; in place of an address
+    /// that a call returns to, the address of the call's last byte.
     pub fn by(dump: &Dump, mut find: impl FnMut(&Module, u64) -> Vec<Frame>) -> Names {
         let modules = Modules::of(dump);
         let mut table = HashMap::new();
@@ -284,15 +284,15 @@ impl Names {
         self.table.get(&counter).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns all frames of a stack, innermost first, with those of the runtime.
+    /// Returns all frames of a stack, innermost first, including the runtime's.
     pub fn all(&self, stack: &Stack) -> Vec<&Frame> {
         counters(stack)
             .flat_map(|counter| self.frames_at(counter))
             .collect()
     }
 
-    /// Returns the frames of a stack, innermost first, without those of the runtime: from the
-    /// function that the program called to the one that the thread was started with.
+    /// Returns the frames of a stack, innermost first, without the runtime's: from the function
+    /// that the program called to the one that the thread was started with.
     pub fn shown(&self, stack: &Stack) -> Vec<&Frame> {
         let first = stack.runtime_frames as usize;
         let first = if first < stack.frames.len() { first } else { 0 };
@@ -303,7 +303,7 @@ impl Names {
     }
 }
 
-/// Returns a stack's program counters, each with whether it is that of the next instruction.
+/// Returns a stack's program counters, each with whether it is the next instruction's address.
 fn counters(stack: &Stack) -> impl Iterator<Item = (u64, bool)> {
     let numbered = stack.frames.iter().enumerate();
     numbered.map(|(number, address)| (*address, number == 0 && stack.exact_first))

@@ -51,7 +51,8 @@ pub(crate) fn in_order(dump: &Dump) -> Vec<Placed<'_>> {
     placed
 }
 
-/// Returns the threads of each scope. Those of a scope that is not in the dump are in none.
+/// Returns the threads of each scope. If the dump lacks a thread's scope, the thread is under
+/// `None`.
 pub(crate) fn members(dump: &Dump) -> HashMap<Option<u64>, Vec<&Thread>> {
     let known: HashSet<u64> = dump.scopes.iter().map(|scope| scope.id).collect();
     let mut members: HashMap<Option<u64>, Vec<&Thread>> = HashMap::new();

@@ -68,7 +68,7 @@ impl Format {
     /// Writes a dump in this format.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The writer's.
     ///
     /// # Examples
     /// ```

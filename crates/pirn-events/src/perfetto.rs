@@ -10,8 +10,8 @@
 //! | a platform thread | what happened while it carried no virtual thread |
 //! | the process | counters: running and runnable threads |
 //!
-//! Numbers of threads are 32 bits in Perfetto, and 0 is nobody. So virtual threads get numbers of
-//! their own, one after the other, above those that Linux gives; their names have the real ones.
+//! Perfetto's numbers of threads have 32 bits, and 0 is no thread. So virtual threads get numbers
+//! of their own, one after the other, above all that Linux gives; their names have the real ones.
 
 use crate::proto::Message;
 use crate::timeline::{Event, Timeline, What, Why};
@@ -48,7 +48,7 @@ pub struct Summary {
 /// Writes a trace.
 ///
 /// # Errors
-/// Those of `out`.
+/// The ones of `out`.
 ///
 /// # Examples
 /// ```
@@ -114,7 +114,7 @@ impl<W: Write> Trace<'_, W> {
             .write_all(Message::new().message(1, packet).as_bytes())
     }
 
-    /// Returns the number of a virtual thread; 0 is nobody.
+    /// Returns the number of a virtual thread; 0 is no thread.
     fn tid(&self, thread: u64) -> u64 {
         self.tids.get(&thread).copied().unwrap_or(0)
     }

@@ -17,7 +17,7 @@ pub struct Timeline {
     pub program: String,
     /// The carriers by number, then other platform threads.
     pub rows: Vec<Row>,
-    /// The events, by time; those of one row are in the order in which they happened.
+    /// The events, by time; a row's events are in the order in which they happened.
     pub events: Vec<Event>,
     /// The virtual threads that occur in events.
     pub threads: BTreeMap<u64, Thread>,

@@ -61,8 +61,8 @@ fn exhausted<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The memory that may stay: that of as many timers as are not worth giving back, with an entry, a
-/// place and a node each.
+/// The memory that may stay: it is not worth giving back for so few timers, each of which has an
+/// entry, a place and a node.
 const SMALL: usize = 64 * (16 + 4 + 8);
 
 const MANY: usize = if cfg!(miri) { 1000 } else { 1_000_000 };

@@ -27,7 +27,7 @@ use std::str::FromStr;
 /// | `id=17` | with this id |
 /// | `object=0x7f00` | that wait for the lock at this address, the descriptor, thread or scope with this number |
 /// | `age=10s` | that have been seen waiting for at least so long: `ms`, `s`, `m`, `h` |
-/// | `recv` | whose name, or that of what they work for, or of a function in whose stack, contains this |
+/// | `recv` | with this in their own name, in the name of what they work for, or of a function in their stack |
 ///
 /// # Examples
 /// ```

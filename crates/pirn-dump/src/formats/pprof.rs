@@ -1,7 +1,7 @@
 //! A profile for `pprof`: how many threads have a stack, and, if the dump says it of each thread,
 //! for how long they have waited.
 //!
-//! The numbers of fields are those of `profile.proto` of github.com/google/pprof.
+//! The numbers of fields come from `profile.proto` of github.com/google/pprof.
 
 use super::protobuf::Message;
 use crate::model::{Group, Module, State, WaitKind};
@@ -160,7 +160,7 @@ impl Profile {
             message.number(4, module.offset);
             message.number(5, name);
             message.number(6, id);
-            // Names, files, lines and calls in calls are there: nobody need look for them.
+            // Names, files, lines and calls in calls are there: pprof need not look for them.
             (7..=10).for_each(|field| message.number(field, 1));
         });
     }

@@ -3,7 +3,7 @@
 /// The process that a dump is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// The process id as the process itself sees it: in a container, that of the inner namespace.
+    /// The process id as the process itself sees it: in a container, its id in the inner namespace.
     pub pid: u32,
     /// When it was started, in clock ticks since boot: field 22 of `/proc/self/stat`. Together with
     /// the pid it identifies the process.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// What a thread waits for. When it gives up waiting is in [`Thread::until`](super::Thread::until).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing, or nobody knows.
+    /// Nothing, or it is not known.
     #[default]
     None,
     /// A lock, or something else in memory that threads wait at.
@@ -68,7 +68,7 @@ pub enum Wait {
 pub struct Ends {
     /// The socket's own address, or a file's path.
     pub local: String,
-    /// The address of the other side; empty if there is none.
+    /// The address of the other side, or an empty text.
     pub peer: String,
 }
 

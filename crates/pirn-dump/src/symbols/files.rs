@@ -43,7 +43,7 @@ impl Files {
         Files { proc }
     }
 
-    /// Finds the files of a module, or says why there are none.
+    /// Finds the files of a module, or says why it has none.
     pub(super) fn find(&self, module: &Module) -> Result<Found, String> {
         if !module.path.starts_with(b"/") && module.build_id.is_empty() {
             return Err("it is in no file".to_string());

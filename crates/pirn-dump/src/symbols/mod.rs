@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 /// Finds names of frames in the files that a process has mapped.
 ///
-/// A file counts as the right one if its build id is that of the [`Module`]. It is looked for where
-/// the process sees it (`/proc/PID/root`), among its mappings, as `/proc/PID/exe`, and on this
-/// machine; its debug information also where distributions put it, by build id and debug link.
+/// A file counts as the right one if it has the [`Module`]'s build id. It is looked for where the
+/// process sees it (`/proc/PID/root`), among its mappings, as `/proc/PID/exe`, and on this machine;
+/// its debug information also where distributions put it, by build id and debug link.
 ///
 /// # Examples
 /// ```

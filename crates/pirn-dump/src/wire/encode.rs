@@ -35,7 +35,7 @@ impl<W: Write> Encoder<W> {
     /// Begins a dump.
     ///
     /// # Errors
-    /// Those of the writer, here and in all other methods.
+    /// The writer's, here and in all other methods.
     pub fn new(mut out: W) -> io::Result<Encoder<W>> {
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
@@ -211,7 +211,7 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-/// Returns the number of a kind of wait: that of a lock is 64 more than that of its kind.
+/// Returns the number of a kind of wait: for a lock, 64 more than the number of its `LockKind`.
 fn number_of(kind: WaitKind) -> u8 {
     match kind {
         WaitKind::None => 0,

@@ -1,4 +1,4 @@
-//! The wire form of a dump: written while it is made, read by a program that trusts nobody.
+//! The wire form of a dump: written while it is made, read by a program that trusts no writer.
 //!
 //! ```text
 //!  "PIRNDUMP" | version u32 | block | block | ... | end block
@@ -108,7 +108,7 @@ impl Dump {
     /// A process that does not want to hold the whole dump uses an [`Encoder`].
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The writer's.
     ///
     /// # Examples
     /// ```
@@ -141,11 +141,11 @@ impl Dump {
 
     /// Reads a dump in its wire form, of at most 4 GiB.
     ///
-    /// The bytes need not be those of a dump: whatever they are, the result is a dump whose indices
-    /// are valid, or an error, and memory is used in proportion to what was read.
+    /// The bytes need not be a dump: whatever they are, the result is a dump whose indices are
+    /// valid, or an error, and memory is used in proportion to what was read.
     ///
     /// # Errors
-    /// Those of the reader, and a [`DecodeError`] that says what is wrong and where.
+    /// The reader's, and a [`DecodeError`] that says what is wrong and where.
     pub fn read_from(source: impl Read) -> Result<Dump, DecodeError> {
         decode::dump(source.take(4 << 30))
     }

@@ -12,7 +12,7 @@ const END: u64 = 2;
 const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 
-/// The track of the process; those of counters; those of rows, and of virtual threads, follow.
+/// The tracks: of the process, then of counters; the tracks of rows and virtual threads follow.
 const PROCESS: u64 = 1;
 const RUNNING: u64 = 2;
 const RUNNABLE: u64 = 3;
@@ -267,7 +267,7 @@ impl<'a> Tracks<'a> {
         })
     }
 
-    /// Returns the track of an event: that of the thread that was mounted, or of the row.
+    /// Returns the track of an event: the mounted thread's, or the row's.
     fn track<W: Write>(&mut self, event: &Event, trace: &mut Trace<'_, W>) -> io::Result<u64> {
         if event.thread != 0 {
             return self.thread_track(event.thread, trace);

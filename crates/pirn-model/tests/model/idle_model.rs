@@ -1,5 +1,5 @@
 //! Idle and searching: no thread is lost when carriers go to sleep while others make threads
-//! runnable. The carriers' loop is that of `carriers/mod.rs`.
+//! runnable. The carriers' loop is the one in `carriers/mod.rs`.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -18,7 +18,7 @@ use crate::time::Deadline;
 
 struct World {
     runtime: Runtime,
-    /// Work that nobody has taken.
+    /// Work that no carrier has taken.
     work: AtomicUsize,
 }
 

@@ -1,8 +1,8 @@
 //! Readiness of a descriptor: no event and no close is lost between an attempt and going to sleep,
 //! and no reader sleeps while there is something to read.
 //!
-//! The readers' loop is that of `blocking/fds/readiness.rs`. The kernel's side of the descriptor is
-//! a number of items, which an attempt reads without any ordering.
+//! The readers' loop is the one in `blocking/fds/readiness.rs`. The kernel's side of the descriptor
+//! is a number of items, which an attempt reads without any ordering.
 //!
 //! Each ordering has been weakened once, and each step of the protocol has been left out once, to
 //! see a model fail.
@@ -296,7 +296,7 @@ fn a_late_close_wakes_nobody_of_the_next_life() {
     });
 }
 
-/// A stream of items, of which a read takes up to two; its readers' loop is that of
+/// A stream of items, of which a read takes up to two; its readers' loop is the one in
 /// `FdCall::read`. The end is a bit of the word that counts the items.
 struct Stream(Arc<World>);
 

@@ -1,8 +1,8 @@
-//! Reviews of descriptors: every mark is looked at, though all carriers sleep. The carriers' loop,
-//! and the attendance, are those of `attendance_model.rs`.
+//! Reviews of descriptors: every mark is looked at, though all carriers sleep. The carriers' loop
+//! and the attendance are the same as in `attendance_model.rs`.
 //!
-//! Who ends a model is the review that has found all threads that wait. If it finds one too few,
-//! the carriers sleep for ever, and loom says so.
+//! The review that has found all waiting threads ends a model. If it finds one too few, the
+//! carriers sleep for ever, and loom says so.
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ struct World {
     attendance: Attendance,
     /// The number of descriptors that are reviewed in one step.
     length: usize,
-    /// Changed by who takes a step.
+    /// The carrier that takes a step changes it.
     step: Word,
     /// Threads still to be found by a review.
     left: AtomicUsize,

@@ -289,7 +289,7 @@ pub mod wait {
                 match self.word.outcome() {
                     Some(2) => return Outcome::Ready,
                     Some(4) => return Outcome::Closed,
-                    Some(outcome) => panic!("nobody claims with {outcome}"),
+                    Some(outcome) => panic!("no model claims with {outcome}"),
                     None => thread::park(),
                 }
             }
@@ -365,7 +365,7 @@ impl Kicks {
         core::mem::take(&mut self.state.lock().unwrap().0)
     }
 
-    /// Ends the model: all work is done, and nobody waits any more.
+    /// Ends the model, once all work is done: each [`wait`](Kicks::wait) returns.
     pub fn end(&self) {
         self.state.lock().unwrap().1 = true;
         self.changed.notify_all();

@@ -1,5 +1,5 @@
 //! Tasks of async code that wait for a descriptor: no event and no close is lost between an attempt
-//! and leaving the waker, and after a task has given up, nobody touches its place in the list.
+//! and leaving the waker, and after a task has given up, no thread touches its place in the list.
 //!
 //! The task's loop is that of `blocking/task.rs`. Its executor is a thread that parks until the
 //! waker is woken.

@@ -136,8 +136,8 @@ fn let_others_go_first() {
     thread::yield_now();
 }
 
-/// One wait. The waker may come before it, and then finds nobody. The interrupter may come before
-/// it too, and is then delivered.
+/// One wait. The waker may come before it, and then finds no waiter. The interrupter may come
+/// before it too, and its interrupt is then delivered.
 fn one_wait(interruptible: Interruptible) {
     check(3, move || {
         let thread = Thread::new();
@@ -370,7 +370,7 @@ fn an_expiry_that_is_forgotten_takes_no_interrupt_along() {
         interrupter.join().unwrap();
         assert!(
             word.begin(OnceInSleep).is_err(),
-            "the interrupt has been delivered by nobody"
+            "no wait has delivered the interrupt"
         );
         assert!(word.take(), "the interrupt was lost");
         assert!(word.begin(Always).is_ok());

@@ -56,7 +56,7 @@ impl Pair {
 
     fn push(&mut self, value: u32) {
         let item = NonNull::from(Box::leak(Box::new(value)));
-        // SAFETY: `&mut self`: nobody else uses the queue, so this is its owner.
+        // SAFETY: `&mut self`: no other code uses the queue, so this is its owner.
         match unsafe { self.queue.push_back(item, value as usize + 1) } {
             Ok(len) => {
                 self.reference.push_back(value);
@@ -108,7 +108,7 @@ impl Pair {
     fn check_view_ahead(&self) {
         for (n, &value) in self.reference.iter().enumerate() {
             let (item, note) = self.queue.next_but(n as u32).expect("an item");
-            // SAFETY: it is in the queue, which nobody else uses.
+            // SAFETY: it is in the queue, which no other code uses.
             assert_eq!((unsafe { *item }, note), (value, value as usize + 1));
         }
         assert!(self.queue.next_but(self.reference.len() as u32).is_none());

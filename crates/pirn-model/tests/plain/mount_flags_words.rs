@@ -5,7 +5,7 @@ use crate::state::{MountFlags, MountWork};
 fn timed(start: u64) -> MountWork {
     let word = MountFlags::new();
     word.time(start);
-    word.take(|_| panic!("nobody holds it"))
+    word.take(|_| panic!("no other thread holds it"))
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn other_duties_have_no_time() {
     let word = MountFlags::new();
     for _ in 0..2 {
         // A new thread's, then nothing.
-        let duty = word.take(|_| panic!("nobody holds it"));
+        let duty = word.take(|_| panic!("no other thread holds it"));
         assert_eq!(duty.runnable_for(|| 1 << 40), None);
     }
     assert!(word.is_nothing());

@@ -12,10 +12,10 @@ use crate::wait_word::{Decided, InterruptEffect, Interruptible, WaitWord};
 fn permit_given_before_park() {
     let permit = ParkPermit::new();
     assert!(!permit.try_consume(), "EMPTY: no permit");
-    assert!(!permit.expire(), "EMPTY: nobody to wake");
-    assert!(!permit.unpark(), "EMPTY → NOTIFIED: nobody to wake");
+    assert!(!permit.expire(), "EMPTY: no thread to wake");
+    assert!(!permit.unpark(), "EMPTY → NOTIFIED: no thread to wake");
     assert!(!permit.unpark(), "NOTIFIED → NOTIFIED");
-    assert!(!permit.expire(), "NOTIFIED: nobody to wake");
+    assert!(!permit.expire(), "NOTIFIED: no thread to wake");
     assert!(permit.try_consume(), "NOTIFIED → EMPTY");
     assert!(!permit.try_consume(), "permits do not add up");
 

@@ -114,7 +114,7 @@ impl Default for Recorder {
 
 /// Writes the events that have been kept to `to`, in the form that `pirn events` reads.
 ///
-/// Without a [`Recorder`], or `PIRN_EVENTS`, there are none.
+/// Without a [`Recorder`] or `PIRN_EVENTS`, no events are kept.
 ///
 /// # Errors
 /// `to` fails, or there is no memory.

@@ -8,7 +8,7 @@
 
 static int handled;
 
-/* Of `pirn.h`; natively there is none. */
+/* Of `pirn.h`; natively it is not there. */
 #pragma weak pirn_is_virtual
 int pirn_is_virtual(pthread_t thread);
 

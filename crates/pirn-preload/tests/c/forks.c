@@ -31,7 +31,7 @@ static pthread_key_t key;
 static int arrived, destroyed, pipes[2];
 
 /* Returns whether the running thread is of the kind that it is to be: ids of virtual threads are
- * above those of the kernel. */
+ * above all of the kernel's. */
 static int is_as_asked(void)
 {
 	return (gettid() >= 1 << 22) == !natively;

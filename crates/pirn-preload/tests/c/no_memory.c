@@ -1,5 +1,5 @@
-/* The first thread of a program whose address space is full: there is none, as natively, and the
- * program goes on. `no_memory natively|virtually NUMBER`. */
+/* The first thread of a program whose address space is full: it cannot be made, as natively, and
+ * the program goes on. `no_memory natively|virtually NUMBER`. */
 #include "../../../pirn/tests/c/pthread_checks.h"
 #include <sys/mman.h>
 #include <sys/resource.h>
