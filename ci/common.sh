@@ -24,7 +24,7 @@ part() {
     [ "$result" = ok ]
 }
 
-# Installs playwright-core, which drives browsers, into a folder; and Chromium, if there is none.
+# Installs playwright-core, which drives browsers, into a folder; and Chromium, if it is missing.
 install_browser() {
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || install_packages chromium
     [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || { echo "there is no Chromium (CHROMIUM says where)"; exit 1; }

@@ -150,7 +150,7 @@ fn select(messages: &Receiver<()>) {
     let (sender, interruption) = crossbeam_channel::bounded::<()>(0);
     let _listens = thread::on_interrupt(move || drop(sender));
     crossbeam_channel::select! {
-        recv(messages) -> _ => unreachable!("nobody sends"),
+        recv(messages) -> _ => unreachable!("no thread sends"),
         recv(interruption) -> _ => (),
     }
 }

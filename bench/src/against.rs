@@ -1,8 +1,8 @@
 //! Compares Pirn's numbers of two runs, to find the cost of a change.
 //!
 //! A metric is compared if both runs have it with the same parameters. It has *lost* if its median
-//! is worse than that of the earlier run by more than the tolerated loss. Medians of few rounds
-//! differ between runs of the same program by some per cent, those of `http` by more: a real loss
+//! is worse than the earlier run's by more than the tolerated loss. Medians of few rounds differ
+//! between runs of the same program by some per cent, the medians of `http` by more: a real loss
 //! comes back when the two programs are measured again in turn.
 
 use crate::results::{MetricResults, PIRN, Results};

@@ -5,8 +5,8 @@ use clap::Parser;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measures Pirn's virtual threads beside those of the JDK, Go, tokio, may and the operating
-/// system.
+/// Measures Pirn's virtual threads beside the threads and tasks of the JDK, Go, tokio, may and the
+/// operating system.
 ///
 /// The peers take turns round by round. Prints median, least and most of each peer's rounds, and
 /// the ratio of Pirn to the best of the others.
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub against: Option<PathBuf>,
 
-    /// By how many per cent a median may be worse than that of --against
+    /// By how many per cent a median may be worse than in --against
     #[arg(long, value_name = "PERCENT", default_value = "10", requires = "against", value_parser = per_cent)]
     pub loss: f64,
 

@@ -101,7 +101,7 @@ pub enum Program {
     Python,
     /// In Java, for any JDK from 17 on.
     Java,
-    /// That of the JDK's peers, with platform threads.
+    /// The server of the JDK's peers, with platform threads.
     JavaServer,
 }
 

@@ -382,7 +382,7 @@ fn different_work(case: &Case, contenders: &[Contender]) -> Vec<Failure> {
                 failures.push(Failure {
                     peer: contender.peer.name.into(),
                     why: format!(
-                        "{}: its work came to {done}, that of {} to {expected}",
+                        "{}: its work came to {done}, the work of {} to {expected}",
                         metric.name, other.peer.name
                     ),
                     expected: false,

@@ -112,7 +112,7 @@ fn check_row(workload: &str, row: &Value) {
 }
 
 /// Whether a peer cannot do some case of a workload at this size: may's server does not close
-/// connections, and has neither HTTP/2 nor TLS, like that of a textbook.
+/// connections, and has neither HTTP/2 nor TLS, like a textbook's server.
 fn cannot(peer: &str, workload: &str) -> bool {
     let known = [
         ("may", "http"),
@@ -168,7 +168,7 @@ fn unknown_names_are_errors_that_list_what_there_is() {
 
 #[test]
 fn a_peer_that_takes_too_long_is_given_up_and_the_rest_goes_on() {
-    // The sleepers sleep longer than that; nobody takes as long to yield a few times.
+    // The sleepers sleep longer than that; no peer takes as long to yield a few times.
     let args = [
         "sleepers",
         "yield",

@@ -14,7 +14,7 @@ class Case:
     sends: bytes
     # The requests that the probe sees whole: method, target, body.
     sees: list = field(default_factory=list)
-    # The statuses that it answers with; by default 200 for each request, and 400 if there is none.
+    # The statuses that it answers with; by default 200 for each request, and 400 without one.
     status: list = None
 
     def __post_init__(self):

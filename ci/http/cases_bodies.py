@@ -45,7 +45,7 @@ CASES = [
     Case("length-2-to-63", "negative as a signed number: too large",
          post(CL + b"9223372036854775808\r\n", b"hello") + NEXT, status=[413]),
     Case("length-early-end", "the body is never complete", post(CL + b"10\r\n", b"hello")),
-    Case("length-too-short", "what follows is the next request, which is none",
+    Case("length-too-short", "what follows is taken for a request, and is not one",
          post(CL + b"3\r\n", b"hello\r\n\r\n"), ["POST /p hel"], [200, 400]),
     Case("length-like-header", "another field", post(b"X-Content-Length: 5\r\n") + NEXT, ["POST /p", "GET /next"]),
     Case("length-underscore-name", "CGI calls both the same; HTTP does not",

@@ -1,6 +1,6 @@
 """What h2spec finds: h2spec.py NAME REPORT. Cases that fail need a reason here, and no others have one.
 
-h2spec's cases are those of RFC 7540 and RFC 7541.
+h2spec's cases come from RFC 7540 and RFC 7541.
 """
 
 import sys

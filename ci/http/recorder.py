@@ -1,7 +1,7 @@
 """An origin that records the requests which a proxy sends: `recorder.py PORT LOG`.
 
 It takes the bytes as they are: lines end with CR LF, a body is as long as Content-Length says or in
-chunks. What else comes is recorded as a request that is none.
+chunks. Anything else that comes is recorded as if it were a request.
 """
 
 import origin

@@ -68,7 +68,7 @@ def established(port):
 
 
 def most_and_left(process, port):
-    """Returns the most connections while a process runs, and those a while after its end."""
+    """Returns the most connections while a process runs, and how many are left after its end."""
     most, end = 0, time.monotonic() + 120
     while process.poll() is None and time.monotonic() < end:
         most = max(most, established(port))

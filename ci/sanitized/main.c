@@ -5,7 +5,7 @@
  *   main freed   one thread reads what another has freed
  *   main heap    a write beyond a block that another thread has allocated
  *   main race    two threads write the same variable
- *   main unset   a thread decides by memory that another has allocated and nobody has written
+ *   main unset   a thread decides by memory that another has allocated and no thread has written
  *   main local   a thread decides by a variable of its own that it has not written
  *   main ended   a thread reads a variable of a thread that has ended
  *   main leak    a thread allocates a block and forgets it

@@ -77,7 +77,7 @@ impl<W: Fn(&str)> Spans<W> {
 
 /// Returns the innermost span that the running thread has entered.
 fn innermost() -> Option<Id> {
-    // At the very end of a thread, in a destructor of another thread-local, there is none.
+    // At the very end of a thread, in a destructor of another thread-local, `ENTERED` is gone.
     let last = ENTERED.try_with(|entered| entered.borrow().last().cloned());
     last.ok().flatten()
 }
@@ -252,6 +252,6 @@ mod tests {
             "INFO after",
         ];
         assert_eq!(lines, expected);
-        assert_eq!(left, 0, "spans that nobody refers to");
+        assert_eq!(left, 0, "spans without a reference");
     }
 }

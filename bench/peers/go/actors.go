@@ -7,7 +7,7 @@ import (
 )
 
 // room is how many messages a channel holds. It takes the memory for all of them at once, so that
-// nobody would give it much more.
+// a program would not give it much more.
 const room = 64
 
 // senders is how many send at once, in two of the metrics of messages.

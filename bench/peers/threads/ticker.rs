@@ -65,7 +65,7 @@ fn ticks(start: Instant, stop: &AtomicBool, tell: &mpsc::Sender<()>) -> Vec<Tick
             }
         }
         if made < 10 && ticks.len() >= 10 {
-            // Nobody listens when the main program has failed meanwhile.
+            // The receiver is gone if the main program has failed meanwhile.
             let _ = tell.send(());
         }
         if last_one {

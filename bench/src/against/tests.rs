@@ -6,7 +6,7 @@ use crate::results::{CaseResults, Row, WorkloadResults};
 /// A run with a case of one workload, which has these metrics of Pirn's.
 fn run(parameters: &str, metrics: Vec<(Metric, f64)>) -> Results {
     let metrics = metrics.into_iter().map(|(metric, median)| {
-        // The other peer is none of our business here.
+        // The other peer is not compared.
         let rows = vec![
             Row::new(PIRN, vec![median], None),
             Row::new("go", vec![1.0], None),

@@ -77,8 +77,8 @@ fn measured(
     Ok(samples)
 }
 
-/// The numbers of a report. Fewer open connections than there were to be are remarked on: then the
-/// numbers are those of fewer.
+/// The numbers of a report. A remark says if fewer connections were open than asked for: the
+/// numbers are for that many.
 fn of(report: &Report, delay_ms: f64, connections: u64) -> Vec<Sample> {
     let (latency, most) = (&report.latency, report.peak_connections);
     let errors = report.errors as f64 * 100.0 / report.requests.max(1) as f64;

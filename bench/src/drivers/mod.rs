@@ -37,7 +37,7 @@ pub struct Round<'a> {
     pub peer: &'a Peer,
     /// The case's parameters, as this peer was given them.
     pub params: &'a Params,
-    /// Those of the harness's side.
+    /// The parameters of the harness's side.
     pub client: &'a Params,
     /// The cores of clients.
     pub cpus: Cpus,
@@ -135,7 +135,7 @@ fn certificate(folder: &Path) -> PathBuf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pub metric: String,
-    /// The number, or why there is none.
+    /// The number, or why it is missing.
     pub value: Result<f64, String>,
     /// A remark for the reader.
     pub remark: Option<String>,

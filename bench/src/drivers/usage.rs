@@ -64,8 +64,8 @@ pub fn watched<T>(pid: u32, f: impl FnOnce() -> T) -> (Peak, T) {
     (watcher.join().unwrap_or_default(), value)
 }
 
-/// Processor time of a process so far, in user and kernel mode together: to the nanosecond that of
-/// the threads it has, or to the tick that of all it ever had, whichever is more. May go down a
+/// Processor time of a process so far, in user and kernel mode together: the sum of the threads it
+/// has, to the nanosecond, or of all it ever had, to the tick, whichever is more. May go down a
 /// little when a thread ends.
 pub fn processor_time(pid: u32) -> Result<Duration> {
     let stat = read_to_string(format!("/proc/{pid}/stat"))?;

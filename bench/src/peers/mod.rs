@@ -60,7 +60,7 @@ pub struct Known {
 enum Source {
     /// A package of the workspace `bench/peers`.
     Cargo(&'static str),
-    /// That of `pirn`, with its other form of actors.
+    /// The package of the peer `pirn`, with its other form of actors.
     Processes,
     Go,
     /// The program in Java, with this kind of thread.
@@ -163,7 +163,7 @@ impl Known {
 ///
 /// # Errors
 ///
-/// If there is none of such a name.
+/// If no peer has such a name.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Known>> {
     if let Some(unknown) = names
         .iter()
@@ -182,7 +182,7 @@ pub fn chosen(names: &[String]) -> Result<Vec<&'static Known>> {
 /// Builds what is not built, from all that is known at once where that is quicker.
 pub struct Builder {
     places: Places,
-    /// The JDK, or why there is none.
+    /// The JDK, or why it is missing.
     jdk: Result<java::Jdk, String>,
     /// The Java program built, or why not. None before the first try.
     java: Option<Result<(), String>>,

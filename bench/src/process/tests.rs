@@ -55,7 +55,7 @@ fn an_error_it_tells_itself_is_passed_on_even_if_it_does_not_listen() {
 #[test]
 fn why_it_ended_is_told_to_those_who_ask_for_its_memory() {
     let mut process = start(r#"echo '{"error":"no threads"}'; exit 1"#);
-    // Nobody has waited for it yet, so what is left of it stays.
+    // No call has waited for it yet, so it stays a zombie.
     let status = format!("/proc/{}/status", process.id());
     while !std::fs::read_to_string(&status)
         .unwrap()

@@ -395,8 +395,8 @@ impl<T, E> Generator<T, E> {
         self.batch.clear();
     }
 
-    /// Makes room for the items of the batch before, and takes more. Returns false if there are
-    /// none: all producers have ended, or one has failed.
+    /// Makes room for the items of the batch before, and takes more. Returns false if no more come:
+    /// all producers have ended, or one has failed.
     fn take(&mut self, until: Option<Instant>) -> Result<bool, Late> {
         let (taken, batch) = (&mut self.taken, &mut self.batch);
         let take = |exchange: &mut Exchange<T>| {

@@ -31,7 +31,7 @@ impl<A> Unpin for Shell<A> {}
 type Alive = Rc<oneshot::Sender<()>>;
 
 thread_local! {
-    /// That of the actors that have been created since all had ended.
+    /// Shared by the actors that have been created since all had ended.
     static ALIVE: RefCell<Option<(Alive, oneshot::Receiver<()>)>> = const { RefCell::new(None) };
 }
 

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     match run(&Args::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where nobody reads any more there is nobody to tell.
+            // If the harness has stopped reading, it cannot be told.
             let _ = print_line(&json!({ "error": format!("{error:#}") }));
             ExitCode::FAILURE
         }

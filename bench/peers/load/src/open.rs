@@ -94,7 +94,7 @@ pub async fn run(args: &Open) -> Result<Report> {
     );
     let (late, server) = (late?, server?);
     let wall = from.elapsed();
-    // Requests are counted by when they begin, so their rate is that of beginning.
+    // Requests are counted by when they begin, so their rate is the rate of beginnings.
     let report = shared.tally.report(&Times {
         wall,
         per: args.measure,

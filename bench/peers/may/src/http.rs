@@ -43,7 +43,7 @@ fn run(service: impl HttpService + Clone + Send + Sync + 'static) -> Result<Work
     Ok(Box::new(|_| Ok(())))
 }
 
-/// may_minihttp cannot tell which port it was given: this finds one that nobody has.
+/// may_minihttp cannot tell which port it was given: this finds a free one.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

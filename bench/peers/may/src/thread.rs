@@ -68,7 +68,7 @@ impl Builder {
         self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
-        // SAFETY: no coroutine but those of `scope` is cancelled, the stacks are large enough, and
+        // SAFETY: only the coroutines of `scope` are cancelled, the stacks are large enough, and
         // no value of a thread-local is kept across a call that waits.
         let spawned = catch_unwind(AssertUnwindSafe(|| unsafe { self.0.spawn(body) }));
         let handle = spawned.map_err(|panic| io::Error::other(words(&*panic)))??;

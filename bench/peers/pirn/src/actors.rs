@@ -1,4 +1,4 @@
-//! `actors`: those of `pirn_actor`, in both forms. [`Handlers`] are called for each message; a
+//! `actors`: the ones of `pirn_actor`, in both forms. [`Handlers`] are called for each message; a
 //! process ([`Processes`], the peer `pirn-process`) has a virtual thread for its whole life, and
 //! receives its messages where it wants to.
 

@@ -12,7 +12,7 @@ mod servers;
 #[path = "../../threads/mod.rs"]
 mod workloads;
 
-/// Of a thread, where nobody says otherwise.
+/// The stack of a thread, if the workload gives no size.
 const DEFAULT_STACK: usize = 256 << 10;
 
 /// Nothing is to be done.

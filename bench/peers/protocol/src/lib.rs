@@ -23,8 +23,8 @@ pub type Workload = Box<dyn FnMut(&mut Round) -> Result<()>>;
 /// of it for each that the harness asks for.
 ///
 /// `version` is what is measured, with its version. `find` makes the workload of a name, `None` if
-/// there is none; it may also serve until [`until_end_of_input`] returns, in which case no rounds
-/// follow.
+/// it has no such workload; it may also serve until [`until_end_of_input`] returns, in which case
+/// no rounds follow.
 pub fn run(
     peer: &str,
     version: &str,
@@ -33,7 +33,7 @@ pub fn run(
     run_with(peer, version, std::env::args().skip(1), find)
 }
 
-/// [`run`] with other arguments than those of the command line.
+/// [`run`] with other arguments than the command line's.
 pub fn run_with(
     peer: &str,
     version: &str,

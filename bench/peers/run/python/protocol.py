@@ -15,7 +15,7 @@ def params(arguments):
 
 
 def now():
-    """The time on the clock, and that of all processors for this process."""
+    """The time on the clock, and the time that all processors spent on this process."""
     return time.monotonic(), time.process_time()
 
 

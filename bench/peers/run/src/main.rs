@@ -119,7 +119,7 @@ impl Starter {
     }
 }
 
-/// Reports the time that passed, and that of the processors.
+/// Reports the time that passed, and the processors' time.
 fn report(round: &mut Round, metric: &str, unit: &str, scale: f64, cost: &Cost, due: u64) {
     let of = |seconds: f64| seconds * scale;
     round.metric(metric, of(cost.wall), unit, cost.done, due);

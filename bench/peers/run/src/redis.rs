@@ -22,7 +22,7 @@ pub fn become_server(starter: &Starter) -> Error {
     }
 }
 
-/// A port that nobody has now. It may be taken by another before the server has it.
+/// A port that is free now. Another process may take it before the server does.
 fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
     Ok(listener.local_addr()?.port())

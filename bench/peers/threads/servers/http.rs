@@ -74,7 +74,7 @@ enum Request {
     Other {
         keep_alive: bool,
     },
-    /// Not understood, or with a body, which nobody here asks for.
+    /// Not understood, or with a body, which no workload sends.
     Bad,
 }
 

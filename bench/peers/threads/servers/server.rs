@@ -192,8 +192,8 @@ impl<'a> Connection<'a> {
     }
 
     /// Ends the connection of a client that has said that it makes no more requests (RFC 9112,
-    /// section 9.6). Unless it has sent more all the same, nothing is unread, and nobody needs to
-    /// wait for it.
+    /// section 9.6). Unless it has sent more all the same, nothing is unread, and the server need
+    /// not wait for it.
     fn part(&mut self) -> io::Result<()> {
         match self.pending.is_empty() {
             true => Ok(()),

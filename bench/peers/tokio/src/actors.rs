@@ -6,7 +6,7 @@ use peer_protocol::on_tokio;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// The room of a channel, which must be given: as much as that of Pirn's mailboxes.
+/// The room of a channel, which must be given: as much as Pirn's mailboxes have.
 const ROOM: usize = 1024;
 
 pub struct Tasks;

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
 
-/// Of a worker's stack, what std gives a thread if nobody asks for another size.
+/// The size of a worker's stack: what std gives a thread by default.
 const DEFAULT_STACK: usize = 2 << 20;
 /// What a worker's stack holds for each frame while it polls a task from top to bottom, return
 /// address included: a release build by rustc 1.95 for x86-64.
@@ -81,7 +81,7 @@ async fn descend(depth: u64, x: u64, bottom: &Place) -> u64 {
     step_up(r, down)
 }
 
-/// As `descend`, waiting for nobody.
+/// As `descend`, without waiting.
 fn descend_alone(depth: u64, x: u64) -> u64 {
     if depth == 0 {
         return x;

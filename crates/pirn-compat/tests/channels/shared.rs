@@ -17,8 +17,8 @@ pub trait Receiving: Clone + Send + Sync {
     fn within(&self, timeout: Duration) -> usize;
 }
 
-/// Many producers and many consumers on one channel: every message arrives exactly once, and those
-/// of one producer reach each consumer in the order in which they were sent.
+/// Many producers and many consumers on one channel: every message arrives exactly once, and one
+/// producer's messages reach each consumer in the order in which they were sent.
 pub fn each_message_arrives_once((sender, receiver): (impl Sending, impl Receiving)) {
     const EACH: usize = 50;
     let receiving = Latch::new(THREADS);

@@ -1,7 +1,7 @@
 //! Tasks of async code that wait for a descriptor: no event and no close is lost between an attempt
 //! and leaving the waker, and after a task has given up, no thread touches its place in the list.
 //!
-//! The task's loop is that of `blocking/task.rs`. Its executor is a thread that parks until the
+//! The task's loop is the one in `blocking/task.rs`. Its executor is a thread that parks until the
 //! waker is woken.
 
 use core::cell::Cell;

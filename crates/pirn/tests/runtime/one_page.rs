@@ -61,8 +61,8 @@ fn pages_while_waiting(wait: impl Fn(Announce<'_>) + Send + Sync + 'static) -> V
     pages.collect()
 }
 
-/// The number of pages that a waiting thread may have. The frames of unoptimised code, such as that
-/// of generic functions of `std`, are several times as large: three pages usually, and four of a
+/// The number of pages that a waiting thread may have. The frames of unoptimised code, such as
+/// generic functions of `std`, are several times as large: three pages usually, and four of a
 /// thread that had to wait for the lock of standard output before.
 const MOST: usize = if cfg!(debug_assertions) { 4 } else { 1 };
 

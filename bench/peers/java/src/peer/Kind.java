@@ -47,7 +47,7 @@ enum Kind {
     }
 
     /**
-     * Threads with a stack of this many bytes, or of the default size if that is 0. That of a virtual thread grows, up to
+     * Threads with a stack of this many bytes, or of the default size if that is 0. A virtual thread's stack grows, up to
      * the size of its carrier's, which only the flag {@code -Xss} can change: too many frames are an error there.
      */
     ThreadFactory withStack(long bytes) {

@@ -8,7 +8,7 @@ import java.util.concurrent.ExecutionException;
 public final class Peer {
     private Peer() {}
 
-    /** Makes the workload of a name, or gives null if there is none. */
+    /** Makes the workload of a name, or gives null if it has no such workload. */
     @FunctionalInterface
     public interface Workloads {
         Workload find(String name, Params params) throws Exception;

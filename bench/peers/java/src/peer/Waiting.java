@@ -2,7 +2,7 @@ package peer;
 
 import java.util.concurrent.CountDownLatch;
 
-/** The blocking methods, for threads that nobody interrupts. */
+/** The blocking methods, for threads that are never interrupted. */
 final class Waiting {
     private Waiting() {}
 

@@ -251,8 +251,8 @@ fn frames(dump: &Dump, names: &Names, stack: Option<u32>, lines: &mut Vec<Line>)
     lines.push(Line::Note(note.into()));
 }
 
-/// Whether a frame is of the program itself, as far as one can see: its sources are neither those
-/// of the standard library nor of a crate from a registry.
+/// Whether a frame is of the program itself, as far as one can see: its source belongs neither to
+/// the standard library nor to a crate from a registry.
 fn is_own(frame: &Frame) -> bool {
     let Some(file) = &frame.file else {
         return false;

@@ -18,8 +18,8 @@ use core::sync::atomic::{Ordering, compiler_fence};
 #[inline(always)]
 pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the Linux x86-64 syscall ABI clobbers rcx and r11 only; memory effects are those
-    // of the call, for which the caller answers.
+    // SAFETY: the Linux x86-64 syscall ABI clobbers rcx and r11 only; the caller answers for what
+    // the call does to memory.
     unsafe {
         asm!(
             "syscall",
