@@ -192,7 +192,7 @@ static void *end_main(void *argument)
 
 static void leave(void)
 {
-	pthread_exit("nobody sees this");
+	pthread_exit("main has left");
 }
 
 static void wait_for_cancel(void)
@@ -217,7 +217,7 @@ static void leave_by(void (*function)(void))
 static void *join_main(void *argument)
 {
 	const char *result = join(*(pthread_t *)argument);
-	CHECK(write(tell, strcmp(result, "nobody sees this") == 0 ? "t" : "x", 1) == 1);
+	CHECK(write(tell, strcmp(result, "main has left") == 0 ? "t" : "x", 1) == 1);
 	return NULL;
 }
 
