@@ -30,7 +30,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Closed => f.write_str("the actor takes no messages any more"),
+            Refusal::Closed => f.write_str("the actor no longer takes messages"),
             Refusal::Full => f.write_str("the mailbox is full"),
             Refusal::TimedOut => f.write_str("no room in the mailbox before the deadline"),
             Refusal::Interrupted => {
@@ -38,7 +38,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::Deadlock(cycle) => write!(f, "waiting for room would be a deadlock: {cycle}"),
             Refusal::Unknown => f.write_str("no actor has this name"),
-            Refusal::WrongType => f.write_str("the actor accepts no such messages"),
+            Refusal::WrongType => f.write_str("the actor does not accept such messages"),
             Refusal::Failed(failure) => write!(f, "{failure}"),
         }
     }

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The command line of `pirn events`.
 #[derive(Args)]
 pub struct EventsArgs {
-    /// The process: its number or its name; or a file of events that it has written.
+    /// The process: its number or its name; or a file of events.
     #[arg(value_name = "PID|NAME|FILE")]
     target: String,
     /// How long to record.
@@ -33,12 +33,12 @@ pub struct EventsArgs {
     )]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Does not record, but takes what the process has kept: it needs PIRN_EVENTS, or a recorder of
-    /// its own.
+    /// Instead of recording, takes what the process has kept so far: it needs PIRN_EVENTS, or a
+    /// recorder of its own.
     #[arg(long)]
     kept: bool,
-    /// The file to write; by default `pirn-PID.pftrace`. With the ending .events it gets the events
-    /// as they are, which `pirn events FILE` reads later.
+    /// The file to write; by default `pirn-PID.pftrace`. If its name ends in .events, it gets the
+    /// events as they are, which `pirn events FILE` reads later.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -63,7 +63,8 @@ impl EventsArgs {
     fn open_output(&self, pid: u32) -> Result<Output, String> {
         if self.ending() == Some("json") {
             return Err(
-                "a trace is Perfetto's: name it .pftrace; `traceconv json` converts it".into(),
+                "the trace is in Perfetto's format: name it .pftrace; `traceconv json` converts it"
+                    .into(),
             );
         }
         let default = || PathBuf::from(format!("pirn-{pid}.pftrace"));
@@ -90,7 +91,7 @@ fn record(args: &EventsArgs, out: &mut dyn Write) -> Result<(), Box<dyn Error>> 
     let connection = attach::connect(pid)?;
     let output = args.open_output(pid)?;
     if seconds > 0 {
-        writeln!(out, "records process {pid} for {seconds} s")?;
+        writeln!(out, "recording process {pid} for {seconds} s")?;
         out.flush()?;
     }
     let patience = PATIENCE + Duration::from_secs(seconds);
@@ -154,10 +155,7 @@ fn tell(
         writeln!(out, "{} older events had been overwritten", recording.lost)?;
     }
     if !recording.complete {
-        writeln!(
-            out,
-            "the recording breaks off: the process has ended, perhaps"
-        )?;
+        writeln!(out, "the recording breaks off: the process may have ended")?;
     }
     if summary.without_details {
         writeln!(

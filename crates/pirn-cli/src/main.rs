@@ -72,12 +72,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Prints the script by which a shell completes this command's arguments.
+    /// Prints a script with which a shell completes this command's arguments.
     Completions {
         /// The shell.
         shell: Shell,
     },
-    /// A page about a running process for a browser on this machine: history, groups, scopes,
+    /// Serves a page about a running process to a browser on this machine: history, groups, scopes,
     /// carriers, stacks.
     Console(pirn_console::ConsoleArgs),
     /// Prints the commands for gdb that list virtual threads and show their stacks.
@@ -86,7 +86,8 @@ enum Command {
     GdbScript,
     /// Shows the virtual threads of a running process, which need not be prepared for it.
     Dump(dump::DumpArgs),
-    /// What the virtual threads of a running process do, as a trace for <https://ui.perfetto.dev>.
+    /// Records what the virtual threads of a running process do, as a trace for
+    /// <https://ui.perfetto.dev>.
     ///
     /// In the trace, carriers are processors and virtual threads are threads.
     Events(events::EventsArgs),
@@ -99,9 +100,9 @@ enum Command {
     Metrics(metrics::MetricsArgs),
     /// Lists the running processes with virtual threads: this user's, or for root everyone's.
     Ps,
-    /// Runs an unmodified program, each of whose threads becomes a virtual one.
+    /// Runs an unmodified program: each of its threads becomes a virtual one.
     Run(run::RunArgs),
-    /// A page about a running process: groups of threads, rates, carriers, stacks.
+    /// Shows a running process in the terminal: groups of threads, rates, carriers, stacks.
     Top(top::TopArgs),
 }
 
@@ -109,7 +110,7 @@ enum Command {
 enum OtherDemo {
     /// Spawns, parks, wakes and joins a million virtual threads.
     Million {
-        /// How many virtual threads.
+        /// The number of virtual threads.
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
         threads: u32,
     },
@@ -121,10 +122,10 @@ enum OtherDemo {
         /// How long the handler waits before it answers, in milliseconds.
         #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MAX_DELAY_MS))]
         delay_ms: u64,
-        /// Gives connections platform threads.
+        /// Serves connections on platform threads.
         #[arg(long)]
         platform_threads: bool,
-        /// Ends with the process that has started it.
+        /// Ends when the process that has started it ends.
         #[arg(long, hide = true)]
         with_parent: bool,
     },

@@ -138,7 +138,7 @@ fn a_recording_is_a_trace_of_carriers_and_threads() {
     assert_has(
         &said,
         &[
-            &format!("records process {pid} for 1 s"),
+            &format!("recording process {pid} for 1 s"),
             &file,
             " on 2 carriers",
         ],
@@ -178,7 +178,7 @@ fn events_are_saved_and_read_later() {
     fs::write(folder.path("a.pftrace"), vec![0xff; 8 << 20]).unwrap();
     let said = run(&folder, &["events", "some.events", "--output", "a.pftrace"]);
     assert_has(&said, &["a.pftrace: ", " virtual threads on "]);
-    assert!(!said.contains("records process"), "{said}");
+    assert!(!said.contains("recording process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("a.pftrace")).unwrap());
     assert!(check(&trace) > 2 * own());
     assert_eq!(trace.pid.to_string(), pid);
@@ -205,7 +205,7 @@ fn what_a_process_has_kept_is_taken_at_once() {
         &folder,
         &["events", &server.pid(), "--kept", "-o", "kept.pftrace"],
     );
-    assert!(!said.contains("records process"), "{said}");
+    assert!(!said.contains("recording process"), "{said}");
     let trace = Trace::read(&fs::read(folder.path("kept.pftrace")).unwrap());
     assert!(
         check(&trace) > 2 * own(),

@@ -197,7 +197,7 @@ fn without_a_program_or_a_library_it_says_so() {
     assert_eq!(run(&["/etc/passwd"]).status.code(), Some(126));
     let lost = finish(command(&["true"]).env("PIRN_LIBRARY", "/nowhere/libpirn.so"));
     assert_eq!(lost.status.code(), Some(125));
-    let expected = "pirn: PIRN_LIBRARY is '/nowhere/libpirn.so', which is no file\n";
+    let expected = "pirn: PIRN_LIBRARY is '/nowhere/libpirn.so', which is not a file\n";
     assert_eq!(errors(&lost), expected);
 }
 

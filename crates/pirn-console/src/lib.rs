@@ -40,10 +40,10 @@ pub struct ConsoleArgs {
     /// The process: its number or its name.
     #[arg(value_name = "PID|NAME")]
     process: String,
-    /// Where to listen: an address of this machine alone. Port 0 is any free one.
+    /// Where to listen: an address that only this machine can reach. Port 0 is any free one.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = loopback)]
     listen: SocketAddr,
-    /// Opens the page in the browser, by `xdg-open`.
+    /// Opens the page in the browser, with `xdg-open`.
     #[arg(long)]
     open: bool,
     /// How often the counters are read, in milliseconds.

@@ -415,7 +415,7 @@ where
     fn finish(&self, job: Box<dyn Job>) -> Result<(), NodeError> {
         let attempt = job.attempt();
         if attempt > self.options.attempts {
-            return job.bury("its workers were lost, each time");
+            return job.bury("its worker was lost each time");
         }
         match self.attempt(job.packet()) {
             Ok(()) => job.done(),
@@ -429,7 +429,7 @@ where
     fn attempt(&self, packet: &Packet) -> Result<(), AskError> {
         let failed = |why: String| AskError::Failed(Failure::new(why));
         let kind = packet.head.kind.as_ref();
-        let kind = kind.ok_or_else(|| failed("it does not say of what type it is".to_string()))?;
+        let kind = kind.ok_or_else(|| failed("it does not say what type it is".to_string()))?;
         if kind.name != M::NAME || !(M::OLDEST..=M::VERSION).contains(&kind.version) {
             let (name, version) = (&kind.name, kind.version);
             return Err(failed(format!(

@@ -46,13 +46,13 @@ impl fmt::Display for NodeError {
             NodeError::System(name) => {
                 write!(
                     f,
-                    "{name:?} is no name of a system: letters, digits, - and _ are"
+                    "{name:?} cannot name a system: use letters, digits, - and _ only"
                 )
             }
-            NodeError::Taken { name, by } => write!(f, "the node {by} has the name {name}"),
-            NodeError::Unavailable(why) => write!(f, "NATS does not do it: {why}"),
+            NodeError::Taken { name, by } => write!(f, "the node {by} already has the name {name}"),
+            NodeError::Unavailable(why) => write!(f, "NATS did not do what was asked: {why}"),
             NodeError::TooLarge { size, limit } => {
-                write!(f, "a message of {size} bytes; the server takes {limit}")
+                write!(f, "the message has {size} bytes; the server takes {limit}")
             }
             NodeError::Closed => f.write_str("the node is closed"),
         }

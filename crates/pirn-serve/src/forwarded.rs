@@ -33,7 +33,7 @@ impl Trusted {
         let one = text.parse::<IpAddr>().map(IpNet::from);
         let network = one.or_else(|_| text.parse::<IpNet>());
         network.map(Trusted::Addresses).map_err(|_| {
-            "it is no address, no network such as 10.0.0.0/8, and not \"unix\"".to_owned()
+            "it is not an address, a network such as 10.0.0.0/8, or \"unix\"".to_owned()
         })
     }
 

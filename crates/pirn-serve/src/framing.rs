@@ -21,7 +21,7 @@ pub(super) fn length(status: Status, headers: &HeaderMap) -> Result<Option<u64>,
     }
     let mut length = None;
     for value in headers.get_all(CONTENT_LENGTH) {
-        let known = length.replace(decimal(value).ok_or("its Content-Length is no number")?);
+        let known = length.replace(decimal(value).ok_or("its Content-Length is not a number")?);
         if known.is_some() && known != length {
             return Err("it has two lengths");
         }

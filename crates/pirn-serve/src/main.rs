@@ -50,19 +50,19 @@ struct Arguments {
     /// Passes requests on to the server at this address, such as http://127.0.0.1:3000.
     ///
     /// Names and addresses of clients are passed on in Forwarded, X-Forwarded-For, -Host and
-    /// -Proto. What clients say in these fields themselves is not.
+    /// -Proto. What clients themselves put into these fields is dropped.
     #[arg(long, value_name = "URL")]
     proxy: Option<Uri>,
     /// Where to listen (port 0: any free port; unix:PATH: a Unix socket). May be given repeatedly.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: Vec<String>,
-    /// The chain of certificates, in PEM: HTTPS in place of HTTP. SIGHUP has it read again.
+    /// The certificate chain, in PEM: serves HTTPS in place of HTTP. SIGHUP makes it read anew.
     #[arg(long, value_name = "PEM", requires = "key")]
     certificate: Option<PathBuf>,
     /// The certificate's private key, in PEM.
     #[arg(long, value_name = "PEM", requires = "certificate")]
     key: Option<PathBuf>,
-    /// Shows what is in a folder that has no index.html.
+    /// Lists what is in a folder that has no index.html.
     #[arg(long, conflicts_with = "proxy")]
     list: bool,
     /// Compresses answers, with gzip.
@@ -71,11 +71,11 @@ struct Arguments {
     /// Writes a line for each request to standard output.
     #[arg(long)]
     log: bool,
-    /// A field that requests have when they are passed on, in place of the client's; for instance
-    /// "X-Api-Key: 123". May be given repeatedly.
+    /// A header field that is set in requests that are passed on, in place of the client's; for
+    /// instance "X-Api-Key: 123". May be given repeatedly.
     #[arg(long, value_name = "NAME: VALUE", conflicts_with = "folder", value_parser = field)]
     header: Vec<(HeaderName, HeaderValue)>,
-    /// A proxy before this one, whose X-Forwarded-For, -Host and -Proto are believed: an address, a
+    /// A proxy before this one whose X-Forwarded-For, -Host and -Proto are trusted: an address, a
     /// network such as 10.0.0.0/8, or "unix" for clients that connect by a Unix socket. May be
     /// given repeatedly.
     #[arg(long, value_name = "ADDR", conflicts_with = "folder", value_parser = Trusted::parse)]
@@ -83,9 +83,9 @@ struct Arguments {
     /// How large the body of a request may be, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 100 << 20)]
     max_body: u64,
-    /// How many clients may be connected; others wait, and those that have been idle for longest
-    /// give way. By default half of the files that the process may have open (ulimit -n), and three
-    /// quarters at most: the others are for what they ask for.
+    /// How many clients may be connected; others wait, and the ones that have been idle for longest
+    /// give way. By default half of the files that the process may have open (ulimit -n), and at
+    /// most three quarters: the rest is for the files and servers that clients ask for.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: Option<u32>,
     /// How long the other server may take to begin its answer, to go on with it, or to take more of

@@ -137,7 +137,7 @@ impl Proxy {
             // Of an answer that has begun, the client sees that something is missing.
             Err(Failure::NoAnswer(error)) => {
                 let what = match error.kind() {
-                    io::ErrorKind::InvalidData => "sends what is no answer of HTTP",
+                    io::ErrorKind::InvalidData => "sends something that is not an HTTP answer",
                     _ => "has closed the connection without an answer",
                 };
                 Ok(self.failed(request, &error, status_of(&error), what))

@@ -575,7 +575,7 @@ impl fmt::Display for StartError {
         match self {
             StartError::Failed { child, failure } => write!(f, "{child} did not start: {failure}"),
             StartError::SameName { name } => write!(f, "two children have the name {name}"),
-            StartError::Thread(error) => write!(f, "no thread for the supervisor: {error}"),
+            StartError::Thread(error) => write!(f, "cannot start the supervisor's thread: {error}"),
         }
     }
 }

@@ -81,7 +81,7 @@ fn processor(machine: &Machine) -> Finding {
         ),
         (_, None) | (None, Some(false)) => Finding::warn(
             SUBJECT,
-            format!("{name}; whether it has FSGSBASE cannot be told"),
+            format!("{name}; cannot tell whether it has FSGSBASE"),
             "mount /proc",
         ),
     }
@@ -96,7 +96,7 @@ fn kernel(machine: &Machine, version: Option<(u32, u32)>) -> Finding {
         None => Finding::warn(
             SUBJECT,
             name,
-            "its version cannot be told; 5.9 or later is needed",
+            "cannot tell its version; 5.9 or later is needed",
         ),
     }
 }
@@ -115,7 +115,7 @@ fn libc(machine: &Machine) -> Finding {
         Libc::Unknown => Finding::warn(
             SUBJECT,
             "unknown",
-            "glibc 2.34 or later is needed; other C libraries will not do",
+            "glibc 2.34 or later is needed; other C libraries do not work",
         ),
     }
 }
@@ -179,8 +179,8 @@ fn memory(machine: &Machine) -> Option<Finding> {
     if least >= 256 << 20 {
         return Some(Finding::ok(SUBJECT, found));
     }
-    let advice = "`spawn` is an error when less than 64 MiB are left; raise the cgroup's memory.max, or \
-                  free some";
+    let advice = "`spawn` fails when less than 64 MiB is left; raise the cgroup's memory.max, or free \
+                  some";
     Some(Finding::warn(SUBJECT, found, advice))
 }
 
@@ -227,7 +227,7 @@ fn address_space(machine: &Machine) -> Option<Finding> {
     Some(Finding::warn(
         "address space",
         format!(
-            "limited to {}, which is enough for less than {threads} stacks",
+            "limited to {}, which is enough for fewer than {threads} stacks",
             size(limit)
         ),
         "`ulimit -v unlimited`, or smaller stacks (PIRN_STACK_SIZE=64K)",
@@ -251,7 +251,7 @@ fn filter(machine: &Machine) -> Option<Finding> {
     machine.filtered.then(|| {
         Finding::ok(
             "system calls",
-            "filtered by seccomp, as in containers; the trial shows whether too much",
+            "filtered by seccomp, as in containers; the trial shows whether too much is",
         )
     })
 }

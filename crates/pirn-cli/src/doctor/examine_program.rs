@@ -116,7 +116,7 @@ fn allocator(elf: &Elf) -> Option<Finding> {
         return Some(Finding::ok(SUBJECT, format!("{names}, in pirn::OnCarrier")));
     }
     let doubt = if elf.is_stripped {
-        "; the program is stripped, so whether it is in pirn::OnCarrier cannot be told"
+        "; the program is stripped, so this cannot tell whether it is in pirn::OnCarrier"
     } else {
         ", and no sign of pirn::OnCarrier"
     };
@@ -134,7 +134,7 @@ fn rights(elf: &Elf) -> Option<Finding> {
             "rights",
             "setuid or setgid: for callers with fewer rights no PIRN_ variable counts, tools cannot \
              look inside, and preloaded libraries are ignored",
-            "make its settings in the program, by pirn::Config",
+            "set its options in the program, with pirn::Config",
         )
     })
 }

@@ -134,7 +134,7 @@ impl Program {
             Ok(FileKind::Elf64) => {}
             Ok(FileKind::Elf32) => return Ok(Program::Other("a 32-bit program")),
             _ if bytes.starts_with(b"#!") => return Ok(Program::Other("a script")),
-            _ => return Ok(Program::Other("no ELF file")),
+            _ => return Ok(Program::Other("not an ELF file")),
         }
         let file = ElfFile64::<Endianness>::parse(bytes).map_err(io::Error::other)?;
         let header = file.elf_header();

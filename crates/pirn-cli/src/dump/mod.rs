@@ -14,13 +14,13 @@ use pirn_dump::{Diff, Dump, Filter, Format, Names, Symbols, View};
 use crate::report::count;
 use source::Source;
 
-/// How a file is called that is to have the dump itself, not a text.
+/// The ending of a file that gets the dump itself, not a text.
 const SAVED: &str = "pirndump";
 
 /// The command line of `pirn dump`.
 #[derive(Args)]
 pub struct DumpArgs {
-    /// The process: its number or its name; or a core file; or a file that --output has written.
+    /// The process: its number or its name; or a core file; or a file written by --output.
     #[arg(value_name = "PID|NAME|FILE")]
     target: String,
     /// One of text, threads, tree, json, jdk, jdk25, pprof, folded.
@@ -37,21 +37,21 @@ pub struct DumpArgs {
     /// Shows only the thread with this id.
     #[arg(long, value_name = "N")]
     id: Option<u64>,
-    /// Compares with a dump that --output has written earlier: which groups have grown.
+    /// Compares with an earlier dump written by --output: shows which groups have grown.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "tree"])]
     diff: Option<PathBuf>,
-    /// Does not ask the process, which may be stopped or stuck, but reads its memory, which takes
-    /// the right to trace it. Threads that run are without their stacks.
+    /// Reads the memory of the process, which may be stopped or stuck, instead of asking it. This
+    /// takes the right to trace it. Running threads are shown without their stacks.
     #[arg(long)]
     outside: bool,
-    /// How many groups, threads or scopes to show at most.
+    /// The most groups, threads or scopes to show.
     #[arg(long, value_name = "N")]
     max: Option<usize>,
     /// Shows the frames of the runtime, too.
     #[arg(long)]
     runtime_frames: bool,
-    /// Writes to a file. With the ending .pirndump it gets the dump itself, which `pirn dump
-    /// FILE` shows later, in any format.
+    /// Writes to this file. If its name ends in .pirndump, it gets the dump itself, which
+    /// `pirn dump FILE` shows later, in any format.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How long the process may be silent, in seconds.

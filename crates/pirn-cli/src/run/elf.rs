@@ -12,7 +12,7 @@ use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol};
 /// The kind of a file.
 #[derive(Debug, PartialEq)]
 pub enum Elf {
-    /// It is no ELF file.
+    /// It is not an ELF file.
     None,
     ThirtyTwoBit,
     OtherMachine,

@@ -18,7 +18,7 @@ pub fn find() -> Result<PathBuf, String> {
             let path = PathBuf::from(path);
             if !path.is_file() {
                 return Err(format!(
-                    "{VARIABLE} is '{}', which is no file",
+                    "{VARIABLE} is '{}', which is not a file",
                     path.display()
                 ));
             }

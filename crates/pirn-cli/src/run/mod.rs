@@ -66,7 +66,7 @@ fn stack_size(text: &str) -> Result<String, String> {
         "K" | "KiB" => 10,
         "M" | "MiB" => 20,
         "G" | "GiB" => 30,
-        _ => return Err("not a number, with K, M or G if need be".into()),
+        _ => return Err("not a number, optionally with K, M or G".into()),
     };
     let bytes = digits
         .parse()
@@ -74,7 +74,7 @@ fn stack_size(text: &str) -> Result<String, String> {
         .and_then(|n: u64| n.checked_mul(1 << shift));
     match bytes {
         Some(bytes) if (16 << 10..=1 << 30).contains(&bytes) => Ok(bytes.to_string()),
-        _ => Err("not from 16K to 1G".into()),
+        _ => Err("not between 16K and 1G".into()),
     }
 }
 

@@ -71,7 +71,7 @@ impl Display for Obstacle {
             }
             Obstacle::Unknown => "it is neither an ELF file nor a script",
             Obstacle::Interpreter(path, obstacle) => {
-                return write!(f, "of its interpreter {}: {obstacle}", path.display());
+                return write!(f, "its interpreter is {}: {obstacle}", path.display());
             }
             Obstacle::NoInterpreter(path) => {
                 return write!(f, "its interpreter {} cannot be found", path.display());

@@ -46,7 +46,7 @@ pub struct TopArgs {
     /// Shows only threads that meet all of these conditions, written as for `pirn dump`.
     #[arg(long = "where", value_name = "CONDITIONS")]
     conditions: Option<Conditions>,
-    /// How long from one page to the next, in seconds.
+    /// The time from one page to the next, in seconds.
     #[arg(short, long = "delay", value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     delay: Duration,
     /// Writes pages as plain text, one after the other.
@@ -56,11 +56,11 @@ pub struct TopArgs {
     #[arg(short = 'n', long, value_name = "N", requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pages: Option<u64>,
-    /// How many rows a page of text has at most.
+    /// The most rows that a page of text has.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=2_000))]
     rows: u16,
-    /// How wide a page of text is, in columns.
+    /// The width of a page of text, in columns.
     #[arg(long, value_name = "N", default_value_t = 160, requires = "batch")]
     #[arg(value_parser = clap::value_parser!(u16).range(20..=1_000))]
     width: u16,
@@ -71,7 +71,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "it is not a number".to_string())?;
     match (0.01..=3600.0).contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err("it is not from 0.01 to 3600".into()),
+        false => Err("it is not between 0.01 and 3600".into()),
     }
 }
 

@@ -245,7 +245,7 @@ fn what_is_wrong_is_said() {
         &["there is no process 4194304"],
     );
     for (wrong, why) in [
-        (["-d", "0"], "it is not from 0.01 to 3600"),
+        (["-d", "0"], "it is not between 0.01 and 3600"),
         (
             ["--where", "colour=red"],
             "there is no condition \"colour\"",

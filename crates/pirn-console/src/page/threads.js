@@ -147,7 +147,7 @@ function factsOf(it) {
     ["carrier", it.carrier !== null && [String(it.carrier)]],
     ["mounted", [counted(it.mounts, "time")]],
     ["stack in use", it.stack_bytes !== null && [bytes(it.stack_bytes)]],
-    ["interrupted", it.interrupted && ["yes, and has not heard of it"]],
+    ["interrupted", it.interrupted && ["yes, but has not noticed yet"]],
     ["kind", !it.is_virtual && ["platform thread"]],
     ["others with the same", it.object !== null && it.wait !== "none" && [
       h("a", { href: to("threads", { where: `wait=${it.wait},object=${it.object}` }) }, "threads that wait for it")]],

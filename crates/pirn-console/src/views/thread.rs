@@ -61,7 +61,7 @@ struct ScopeName {
 pub fn thread(console: &Console, query: &Query) -> Result<ThreadView, String> {
     let id = query
         .number("id")
-        .ok_or("there is no thread of this number")?;
+        .ok_or("there is no thread with this number")?;
     let snapshot = find(console, id, query)?;
     let thread = snapshot.thread(id);
     Ok(ThreadView {

@@ -139,7 +139,7 @@ impl Sample {
     pub fn parse(line: &str) -> Result<Sample, String> {
         serde_json::from_str(line).map_err(|error| {
             let begin: String = line.chars().take(40).collect();
-            format!("a line is no sample: {error}: {begin:?}")
+            format!("a line is not a sample: {error}: {begin:?}")
         })
     }
 }

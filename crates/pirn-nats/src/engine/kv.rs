@@ -88,7 +88,7 @@ async fn open(jetstream: Context, registry: Registry) -> Result<Store, NodeError
     let lease = store.stream.cached_info().config.max_age;
     if lease != registry.lease {
         return Err(NodeError::unavailable(format_args!(
-            "the leases of this system are of {lease:?}, not of {:?}",
+            "the leases of this system last {lease:?}, not {:?}",
             registry.lease
         )));
     }

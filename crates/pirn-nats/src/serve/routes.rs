@@ -57,7 +57,7 @@ impl<A> Routes<A> {
 
     fn route(&self, packet: &Packet) -> Result<Deliver<A>, String> {
         let Some(kind) = &packet.head.kind else {
-            return Err("the message does not say of what type it is".to_string());
+            return Err("the message does not say what type it is".to_string());
         };
         match self.0.get(&*kind.name) {
             Some((versions, deliver)) if versions.contains(&kind.version) => Ok(*deliver),

@@ -355,7 +355,7 @@ fn systems_do_not_hear_each_other() {
     assert!(
         error
             .to_string()
-            .starts_with("\"not.one\" is no name of a system"),
+            .starts_with("\"not.one\" cannot name a system"),
         "{error}"
     );
 }

@@ -298,7 +298,7 @@ fn leases_of_another_length_are_an_error() {
         .unwrap();
     let error = serve(&other, 1).unwrap_err().to_string();
     assert!(
-        error.contains("the leases of this system are of 4s, not of 8s"),
+        error.contains("the leases of this system last 4s, not 8s"),
         "{error}"
     );
 }

@@ -188,7 +188,7 @@ fn a_message_of_a_worker_that_is_killed_is_somebody_elses() {
 #[watched]
 fn the_attempt_of_a_worker_that_is_killed_counts() {
     for (attempts, left, why) in [
-        (1, &[][..], "its workers were lost"),
+        (1, &[][..], "its worker was lost"),
         (2, &[5], "bad luck"),
         (3, &[5, 5], "bad luck"),
     ] {

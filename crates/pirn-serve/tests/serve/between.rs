@@ -327,7 +327,7 @@ fn a_client_is_told_what_is_wrong_with_the_other_server() {
         .unwrap();
     for (url, what) in [
         (nothing, "has closed the connection without an answer"),
-        (nonsense, "sends what is no answer of HTTP"),
+        (nonsense, "sends something that is not an HTTP answer"),
         (format!("http://{unreachable}"), "cannot be reached"),
     ] {
         let answer = get(&serve(&["--proxy", &url]), "/");

@@ -414,7 +414,7 @@ fn arguments_that_make_no_sense_are_refused() {
         ),
         (
             &["--proxy", "http://a", "--trust", "everybody"],
-            "it is no address",
+            "it is not an address",
         ),
         (&[".", "--trust", "10.0.0.1"], "cannot be used with"),
         (

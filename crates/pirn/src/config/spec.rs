@@ -67,7 +67,7 @@ pub(super) const SPECS: [Spec; SETTINGS] = [
     spec(["parallelism", "PIRN_PARALLELISM"], [1, 1024], Notation::Number, "1 to 1024 carriers"),
     spec(["stack_size", "PIRN_STACK_SIZE"], [SMALLEST_STACK, LARGEST_STACK], Notation::Sizes,
         "16 KiB to 1 GiB, in bytes; in the variable also with K, M or G (or KiB, MiB, GiB), or a \
-         range as 256K..2M"),
+         range such as 256K..2M"),
     spec(["max_blocking_threads", "PIRN_MAX_BLOCKING_THREADS"], [1, 65536], Notation::Number,
         "1 to 65536 platform threads"),
     spec(["spare_carriers", "PIRN_SPARE_CARRIERS"], [0, 1024], Notation::Number,

@@ -152,7 +152,7 @@ impl<E: fmt::Display> fmt::Display for JoinError<E> {
             JoinError::Interrupted => f.write_str("the scope's owner was interrupted"),
             JoinError::Cancelled => f.write_str("the scope was cancelled by its owner"),
             JoinError::NoSubtasks => {
-                f.write_str("nothing was forked in a scope that was to give one result")
+                f.write_str("nothing was forked in a scope that needs one result")
             }
             JoinError::Fork(error) => write!(f, "a subtask could not be started: {error}"),
         }

@@ -70,7 +70,7 @@ const TEXTS: [&str; 7] = [
     "the scope's time was up before its subtasks ended",
     "the scope's owner was interrupted",
     "the scope was cancelled by its owner",
-    "nothing was forked in a scope that was to give one result",
+    "nothing was forked in a scope that needs one result",
     "a subtask could not be started: ",
 ];
 

@@ -91,7 +91,7 @@ fn allocators_and_rights() {
         "OnCarrier",
     );
     let stripped = |elf: &mut Elf| (elf.allocators, elf.is_stripped) = (vec!["jemalloc"], true);
-    check("allocator", stripped, Warn, "cannot be told");
+    check("allocator", stripped, Warn, "cannot tell");
     let wrapped = |elf: &mut Elf| {
         (elf.allocators, elf.has_wrapper) = (vec!["mimalloc"], true);
     };

@@ -88,7 +88,7 @@ fn setuid_is_seen() {
 fn what_is_no_program_for_this_system_is_named() {
     let parse = |bytes: &[u8]| Program::parse(bytes, false).unwrap();
     assert_eq!(parse(b"#!/bin/sh\n"), Program::Other("a script"));
-    assert_eq!(parse(b""), Program::Other("no ELF file"));
+    assert_eq!(parse(b""), Program::Other("not an ELF file"));
     let folder = Folder::new("other");
     let mut bytes = fs::read(folder.compile(&[])).unwrap();
     bytes[18] = 183; // aarch64

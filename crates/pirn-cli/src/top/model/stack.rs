@@ -71,10 +71,7 @@ fn of_group(group: &Group, view: &View, scene: &Scene) -> StackPage {
         lines.push(Line::Fact("all at", format!("{address:#x}{variable}")));
     }
     if group.timed && group.wait != WaitKind::Sleep {
-        lines.push(Line::Fact(
-            "limit",
-            "each ends its wait at some time".into(),
-        ));
+        lines.push(Line::Fact("limit", "each wait has a time limit".into()));
     }
     if let Some(age) = age(dump, group.oldest) {
         lines.push(Line::Fact("longest", format!("at least {age}")));
@@ -123,7 +120,7 @@ fn of_thread(thread: &Thread, view: &View, scene: &Scene) -> StackPage {
     add("carrier", thread.carrier.map(|number| number.to_string()));
     add(
         "interrupted",
-        thread.interrupted.then(|| "and has not heard of it".into()),
+        thread.interrupted.then(|| "but has not noticed yet".into()),
     );
     add("scope", thread.scope.map(|id| scope(dump, id)));
     add(
@@ -150,8 +147,8 @@ fn of_carrier(number: u32, view: &View, scene: &Scene) -> StackPage {
         return of_thread(thread, view, scene);
     }
     let note = match mounted {
-        Some(id) => format!("it ran #{id}, of which this dump has no more"),
-        None => "it ran no virtual thread, or has begun since the dump was taken".into(),
+        Some(id) => format!("it ran #{id}, which is not in this dump"),
+        None => "it ran no virtual thread, or has begun to run one since the dump".into(),
     };
     StackPage {
         title: format!("carrier {number}"),
@@ -231,7 +228,7 @@ pub fn place_in_short(dump: &Dump, place: Option<u32>) -> Option<String> {
 fn frames(dump: &Dump, names: &Names, stack: Option<u32>, lines: &mut Vec<Line>) {
     let Some(stack) = stack.and_then(|index| dump.stacks.get(index as usize)) else {
         return lines.push(Line::Note(
-            "it has no stack yet, or ran whenever looked at".into(),
+            "it has no stack yet, or was running at each look".into(),
         ));
     };
     for frame in names.shown(stack) {
