@@ -17,7 +17,8 @@ mod awaited;
 pub mod kinds;
 mod merge;
 pub mod perfetto;
-mod proto;
+#[doc(hidden)]
+pub mod proto;
 mod read;
 mod recording;
 mod stamps;

@@ -7,7 +7,6 @@ mod jdk;
 mod json;
 mod own;
 mod pprof;
-mod protobuf;
 #[cfg(test)]
 mod tests;
 

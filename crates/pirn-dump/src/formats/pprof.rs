@@ -3,12 +3,12 @@
 //!
 //! The numbers of fields come from `profile.proto` of github.com/google/pprof.
 
-use super::protobuf::Message;
 use crate::model::{Group, Module, State, WaitKind};
 use crate::names::Frame;
 use crate::view::Shown;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pirn_events::proto::Message;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ impl<K> Default for Table<K> {
 
 #[derive(Default)]
 struct Profile {
-    message: Message,
+    bytes: Vec<u8>,
     /// Texts by number: 0 is the empty one.
     texts: Vec<String>,
     text_numbers: Table<String>,
@@ -67,19 +67,18 @@ pub(crate) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
         profile.sample(shown, group, waited);
     }
     let process = &shown.dump.process;
-    profile.message.number(9, process.end);
-    profile
-        .message
-        .number(10, process.end.saturating_sub(process.begin));
+    let times = Message::new()
+        .nonzero(9, process.end)
+        .nonzero(10, process.end.saturating_sub(process.begin));
+    profile.add(times);
     profile.value_type(11, "threads", "count");
-    profile.message.number(12, 1);
     let threads = profile.text("threads");
-    profile.message.number(14, threads);
+    profile.add(Message::new().number(12, 1).number(14, threads));
     for text in std::iter::once(String::new()).chain(std::mem::take(&mut profile.texts)) {
-        profile.message.bytes(6, text.as_bytes());
+        profile.add(Message::new().text(6, &text));
     }
     let mut compressed = GzEncoder::new(out, Compression::default());
-    compressed.write_all(&profile.message.0)?;
+    compressed.write_all(&profile.bytes)?;
     compressed.finish().map(|_| ())
 }
 
@@ -126,6 +125,10 @@ fn waited(shown: &Shown<'_>) -> Option<HashMap<Kind, u64>> {
 }
 
 impl Profile {
+    fn add(&mut self, fields: Message) {
+        self.bytes.extend(fields.as_bytes());
+    }
+
     fn text(&mut self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -139,10 +142,8 @@ impl Profile {
 
     fn value_type(&mut self, field: u32, kind: &str, unit: &str) {
         let (kind, unit) = (self.text(kind), self.text(unit));
-        self.message.message(field, |message| {
-            message.number(1, kind);
-            message.number(2, unit);
-        });
+        let value_type = Message::new().nonzero(1, kind).nonzero(2, unit);
+        self.add(Message::new().message(field, &value_type));
     }
 
     fn mapping(&mut self, module: &Module, number: u64) {
@@ -153,16 +154,16 @@ impl Profile {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let id = self.text(&id);
-        self.message.message(3, |message| {
-            message.number(1, number);
-            message.number(2, module.start);
-            message.number(3, module.end);
-            message.number(4, module.offset);
-            message.number(5, name);
-            message.number(6, id);
-            // Names, files, lines and calls in calls are there: pprof need not look for them.
-            (7..=10).for_each(|field| message.number(field, 1));
-        });
+        let mapping = Message::new()
+            .nonzero(1, number)
+            .nonzero(2, module.start)
+            .nonzero(3, module.end)
+            .nonzero(4, module.offset)
+            .nonzero(5, name)
+            .nonzero(6, id);
+        // Names, files, lines and calls in calls are there: pprof need not look for them.
+        let mapping = (7..=10).fold(mapping, |mapping, field| mapping.number(field, 1));
+        self.add(Message::new().message(3, &mapping));
     }
 
     fn sample(&mut self, shown: &Shown<'_>, group: &Group, waited: Option<u64>) {
@@ -198,16 +199,13 @@ impl Profile {
         .into_iter()
         .filter_map(|(key, value)| Some((self.text(key), self.text(value?))))
         .collect();
-        self.message.message(2, |message| {
-            message.numbers(1, locations);
-            message.numbers(2, std::iter::once(group.count).chain(waited));
-            for (key, value) in labels {
-                message.message(3, |message| {
-                    message.number(1, key);
-                    message.number(2, value);
-                });
-            }
+        let sample = Message::new()
+            .numbers(1, locations)
+            .numbers(2, std::iter::once(group.count).chain(waited));
+        let sample = labels.into_iter().fold(sample, |sample, (key, value)| {
+            sample.message(3, &Message::new().nonzero(1, key).nonzero(2, value))
         });
+        self.add(Message::new().message(2, &sample));
     }
 
     /// Returns the number of a location, whose calls are innermost first.
@@ -223,17 +221,15 @@ impl Profile {
             let mapping = modules
                 .iter()
                 .position(|it| (it.start..it.end).contains(&address));
-            self.message.message(4, |message| {
-                message.number(1, number);
-                message.number(2, mapping.map_or(0, |index| index as u64 + 1));
-                message.number(3, address);
-                for (function, line) in lines {
-                    message.message(4, |message| {
-                        message.number(1, function);
-                        message.number(2, line);
-                    });
-                }
+            let location = Message::new()
+                .nonzero(1, number)
+                .nonzero(2, mapping.map_or(0, |index| index as u64 + 1))
+                .nonzero(3, address);
+            let location = lines.iter().fold(location, |location, (function, line)| {
+                let line = Message::new().nonzero(1, *function).nonzero(2, *line);
+                location.message(4, &line)
             });
+            self.add(Message::new().message(4, &location));
         }
         number
     }
@@ -243,13 +239,13 @@ impl Profile {
         let file = self.text(frame.file.as_deref().unwrap_or(""));
         let (number, new) = self.functions.number((name, file));
         if new {
-            self.message.message(5, |message| {
-                message.number(1, number);
-                message.number(2, name);
-                // Without a system's name (3) pprof takes the name as it is. With the same one it
-                // removes what is between < and >.
-                message.number(4, file);
-            });
+            // Without a system's name (3) pprof takes the name as it is. With the same one it
+            // removes what is between < and >.
+            let function = Message::new()
+                .nonzero(1, number)
+                .nonzero(2, name)
+                .nonzero(4, file);
+            self.add(Message::new().message(5, &function));
         }
         number
     }
