@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
+use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -23,11 +24,9 @@ pub struct Room {
 /// A user is two threads, one on each side.
 const THREADS_PER_USER: u64 = 2;
 
-/// Open files beside the users': standard streams, listeners, the runtime's.
-const OTHER_FILES: u64 = 96;
-
-/// The part of the open files that there may be that stays free: the runtime warns of less.
-const FREE_FILES: u64 = 8;
+/// Open files beside the users', the listeners' and the carriers': standard streams, epoll sets,
+/// what the runtime reads in `/proc`, and what the process has inherited. 11 were seen.
+const OTHER_FILES: u64 = 32;
 
 /// Mappings of a platform thread: its stack and its signal stack, each with a guard page.
 const MAPPINGS_PER_THREAD: u64 = 4;
@@ -78,7 +77,15 @@ pub fn for_platform() -> Vec<Room> {
 
 /// Returns the number of open files that this many users take on either side.
 pub fn open_files_for(users: usize) -> u64 {
-    (users as u64 + OTHER_FILES) * FREE_FILES / (FREE_FILES - 1) + 1
+    users as u64 + files_beside(users as u64)
+}
+
+/// Returns the number of open files of the larger side, the server, beside those of its users: the
+/// runtime may keep one per carrier, in which it reads whether the carrier runs.
+fn files_beside(users: u64) -> u64 {
+    let carriers = thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    let listeners = users.div_ceil(connections_per_address() as u64);
+    OTHER_FILES + carriers + listeners
 }
 
 /// Raises this process's limit of open files to `wanted`, or as near as possible: the soft limit up
@@ -124,11 +131,12 @@ fn parse_port_range(range: &str) -> Option<usize> {
 
 fn open_files() -> Option<Room> {
     let limit = getrlimit(Resource::Nofile).current?;
+    let others = files_beside(limit);
     Some(Room {
-        users: users((limit - limit / FREE_FILES).saturating_sub(OTHER_FILES)),
+        users: users(limit.saturating_sub(others)),
         reason: format!(
-            "the limit of open files is {limit}, a user takes one on each side, and an eighth stays \
-             free (ulimit -n, fs.nr_open)"
+            "the limit of open files is {limit} (ulimit -n, fs.nr_open), a user takes one on each \
+             side, and {others} are for listeners, epoll and the runtime"
         ),
     })
 }
