@@ -1,6 +1,6 @@
 //! Programs in Rust, which are packages of the workspace `bench/peers`: built as this program was.
 
-use super::{Places, run};
+use super::tools::{Places, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

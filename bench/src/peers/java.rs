@@ -1,6 +1,6 @@
 //! The programs in Java, and the JDK they need.
 
-use super::{Places, run};
+use super::tools::{Places, run};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,13 +3,15 @@
 mod cargo;
 pub mod java;
 mod run;
+mod tools;
 
 use crate::catalog::Program;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
+use tools::{Places, run};
 
 /// A peer that can be started.
 #[derive(Clone)]
@@ -266,43 +268,12 @@ impl Builder {
     }
 }
 
-/// Where things are.
-pub struct Places {
-    /// The sources of the peers.
-    peers: PathBuf,
-    /// Where cargo puts what it makes.
-    target: PathBuf,
-    /// Where the others put what they make.
-    out: PathBuf,
-}
-
-impl Places {
-    fn find() -> Result<Places> {
-        let program = std::env::current_exe()?;
-        // target/release/bench, or target/release/deps/bench-0123 where it is a test.
-        let is_profile = |folder: &Path| folder.ends_with("release") || folder.ends_with("debug");
-        let Some(profile) = program.ancestors().find(|folder| is_profile(folder)) else {
-            bail!(
-                "{} is not where cargo puts programs; run it with `cargo run -p bench`",
-                program.display()
-            );
-        };
-        let target = profile.parent().unwrap_or(profile).to_owned();
-        Ok(Places {
-            peers: Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"),
-            out: target.join("bench-peers"),
-            target,
-        })
-    }
-}
-
 /// Whether a program can be started: it is in one of the folders of `PATH`, or a JDK.
 pub fn is_installed(program: &str) -> bool {
-    let is_in = |folder: PathBuf| folder.join(program).is_file();
     match program {
         "java" => java::plain().is_some(),
         "JDK 25" => java::Jdk::find().is_ok(),
-        _ => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(is_in),
+        _ => tools::is_in_path(program),
     }
 }
 
@@ -332,37 +303,4 @@ fn erlang(places: &Places) -> Result<(Vec<OsString>, String), String> {
     command.extend(["-noshell".into(), "-pa".into(), out.into()]);
     command.extend(["-s", "actors", "main", "-extra"].map(OsString::from));
     Ok((command, format!("erl {}", FLAGS.join(" "))))
-}
-
-/// Runs a tool; the error is the end of what it said.
-fn run(command: &mut Command, tool: &str) -> Result<Vec<u8>, String> {
-    let output = command.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("{tool} is not installed"),
-        _ => format!("cannot start {tool}: {error}"),
-    })?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = [output.stderr, output.stdout].concat();
-    let said = String::from_utf8_lossy(&said);
-    let lines: Vec<&str> = said.lines().collect();
-    let end = lines[lines.len().saturating_sub(12)..].join("\n");
-    Err(format!("{tool} failed with {}: {end}", output.status))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_tool_is_named_and_one_that_fails_is_quoted() {
-        let error = run(&mut Command::new("no-such-tool-anywhere"), "nst").unwrap_err();
-        assert_eq!(error, "nst is not installed");
-        let mut command = Command::new("sh");
-        let error = run(command.args(["-c", "echo why >&2; exit 3"]), "sh").unwrap_err();
-        assert!(
-            error.contains("exit status: 3") && error.contains("why"),
-            "{error}"
-        );
-    }
 }

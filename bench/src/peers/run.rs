@@ -1,6 +1,7 @@
 //! Programs that know nothing of Pirn, which are started natively or under `pirn run`.
 
-use super::{Places, cargo, is_installed, java, run};
+use super::tools::{Places, is_in_path, run};
+use super::{cargo, java};
 use crate::catalog::Program;
 use std::ffi::OsString;
 use std::fs;
@@ -40,7 +41,7 @@ pub fn build(
     let mut add = |program, command: Vec<OsString>| {
         others.push((program, [prefix.clone(), command].concat()));
     };
-    if is_installed("cc") {
+    if is_in_path("cc") {
         add(Program::C, c(places)?);
         flags.push("cc -O2".into());
     }

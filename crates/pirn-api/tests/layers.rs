@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates, and the layers of each from the bottom: folders and files of `src/`.
-const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 7] = [
     (
         "pirn-rt",
         &[
@@ -143,6 +143,13 @@ const CRATES: [(&str, &[&str]); 6] = [
             "observe",
             "router",
             "server",
+        ],
+    ),
+    (
+        "../bench",
+        &[
+            "text", "memory", "protocol", "catalog", "machine", "process", "results", "peers",
+            "drivers", "runner", "against", "report", "args", "main",
         ],
     ),
 ];
