@@ -139,6 +139,11 @@ pub use scoped_value::ScopedValue;
 pub use thread::block_on::{block_on, block_on_interruptible};
 pub use thread::scheduler::{Runnable, Scheduler};
 
+/// The code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
+
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private;
