@@ -80,8 +80,8 @@ pub fn open_files_for(users: usize) -> u64 {
     users as u64 + files_beside(users as u64)
 }
 
-/// Returns the number of open files of the larger side, the server, beside those of its users: the
-/// runtime may keep one per carrier, in which it reads whether the carrier runs.
+/// Returns the number of open files that the server, the larger side, needs beside one per user:
+/// the runtime may keep one per carrier, in which it reads whether the carrier runs.
 fn files_beside(users: u64) -> u64 {
     let carriers = thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     let listeners = users.div_ceil(connections_per_address() as u64);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The actor of a request has a thread of its own, and may wait wherever it likes: it ends after a
-//! second at the latest. What requests have in common are the accounts. Each handles one message at
-//! a time, so nothing is locked, and an account without work has no thread.
+//! second at the latest. Requests share the accounts. Each account handles one message at a time,
+//! so nothing is locked, and an account without work has no thread.
 
 use pirn_actor::{self as actor, Address, AskError, Builder, Context, Handler, Ref};
 use pirn_http::{Error, Request, Server, Status};
@@ -26,7 +26,7 @@ struct Account {
 /// Adds an amount, or takes one that is negative.
 struct Add(i64);
 
-/// There is less in the account.
+/// The account has less than the client takes, or no room for what the client adds.
 struct Refused;
 
 impl Handler<Add> for Account {
@@ -42,11 +42,11 @@ impl Handler<Add> for Account {
     }
 }
 
-/// The accounts that there are.
+/// All accounts, by number.
 #[derive(Default)]
 struct Accounts(HashMap<u32, Ref<Account>>);
 
-/// Returns the account with this number, which is made if there is none.
+/// Returns the account with this number. A number without an account gets a new one.
 struct Find(u32);
 
 impl Handler<Find> for Accounts {

@@ -1,7 +1,7 @@
 //! A chat: `cargo run --release -p pirn-http --example chat [ADDRESS]`, then open the page twice.
 //!
-//! Each guest has a thread that reads, and one that sends: a guest whose connection is slow keeps
-//! nobody waiting, and is sent away when it is a hundred messages behind.
+//! Each guest has a thread that reads, and one that sends, so a guest with a slow connection does
+//! not delay the others. The room removes a guest that is a hundred messages behind.
 
 use pirn_http::{Response, Server, WebSocket};
 use std::io;
@@ -27,7 +27,7 @@ const PAGE: &str = r#"<!DOCTYPE html>
 /// How many messages a guest may be behind.
 const BEHIND: usize = 100;
 
-/// A guest's number, and where its thread gets what it sends.
+/// A guest's number, and the channel to the thread that sends to the guest.
 type Guest = (u64, SyncSender<String>);
 
 #[derive(Clone, Default)]
@@ -36,13 +36,13 @@ struct Room {
 }
 
 impl Room {
-    /// Says something to all. Who is too far behind, or gone, is no guest any more.
+    /// Says something to all guests, and removes those that are too far behind or gone.
     fn say(&self, text: &str) {
         let mut guests = self.guests.lock().unwrap();
         guests.retain(|(_, to)| to.try_send(text.to_owned()).is_ok());
     }
 
-    /// Has a guest stay until it goes.
+    /// Serves a guest until it goes.
     fn welcome(&self, mut socket: WebSocket) -> io::Result<()> {
         let (to, messages) = sync_channel(BEHIND);
         let number = {
@@ -55,7 +55,7 @@ impl Room {
         pirn::thread::scope(|scope| {
             let sender = socket.clone();
             scope.spawn(move || {
-                // Ends when the guest is no guest any more, or is gone.
+                // Ends when `say` has removed the guest, or the guest is gone.
                 messages.iter().try_for_each(|text| sender.send(text))
             });
             let result = self.listen(number, &mut socket);

@@ -1,9 +1,9 @@
 //! A chat of lines, with an actor for each connection:
 //! `cargo run --release -p pirn-http --example lines [ADDRESS]`, then `nc localhost 8080` twice.
 //!
-//! The first line is the guest's name. A connection has a thread that reads, and an actor that is
-//! the only one to write: what anybody says comes to it as a message. A guest that reads too slowly
-//! misses the oldest lines, and keeps nobody waiting.
+//! The first line is the guest's name. A connection has a thread that reads, and an actor that
+//! alone writes: each line that a guest says comes to the actors as a message. A guest that reads
+//! too slowly misses the oldest lines, and does not delay the others.
 
 use pirn_actor::topic::Topic;
 use pirn_actor::{Builder, Overflow};

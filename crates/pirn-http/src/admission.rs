@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use http::uri::Authority;
 use http::{Method, StatusCode, Uri};
 
-/// What is said of a request with more header fields than allowed, in whichever version.
+/// Why a request with more header fields than allowed is refused, in either version.
 pub(crate) const TOO_MANY: &str = "more header fields than the server's limit";
 
 /// Checks that a request names one host: RFC 9110, section 7.2. `first` is the value of the first
@@ -50,8 +50,8 @@ pub(crate) fn check_host(
     }
 }
 
-/// Returns whether a text is a target in the form that the method has: RFC 9112, section 3.2;
-/// `uri` is what it says.
+/// Returns whether `text` is a target in the form that the method takes (RFC 9112, section 3.2).
+/// `uri` is `text`, parsed.
 pub(crate) fn is_target(method: &Method, uri: &Uri, text: &str) -> bool {
     let fits = match (uri.scheme_str(), uri.authority()) {
         _ if text.starts_with('/') => true,
@@ -65,7 +65,7 @@ pub(crate) fn is_target(method: &Method, uri: &Uri, text: &str) -> bool {
     fits && !is_cut && !(*method == Method::CONNECT && text.contains('/'))
 }
 
-/// Returns whether the value of `Expect` is that of a client that waits for `100 Continue`.
+/// Returns whether the value of `Expect` says that the client waits for `100 Continue`.
 ///
 /// # Errors
 /// If it is another expectation.
@@ -78,8 +78,8 @@ pub(crate) fn expects_continue(value: Option<&[u8]>) -> Result<bool, Refusal> {
     }
 }
 
-/// Returns whether there is nothing but a host and, if there is a colon behind it, the number of a
-/// port or nothing: RFC 9110, section 4.2. `http` takes any bytes for a port.
+/// Returns whether an authority is a host alone, or a host and a colon, with a port's number or
+/// nothing behind it: RFC 9110, section 4.2. `http` takes any bytes for a port.
 pub(crate) fn is_host_and_port(authority: &Authority) -> bool {
     let text = authority.as_str();
     let port = text[authority.host().len()..].strip_prefix(':');

@@ -1,8 +1,8 @@
 //! The `Date` of answers: RFC 9110, section 5.6.7.
 //!
-//! It changes once per second, so each connection of HTTP/1.1 keeps [its last](Last), and all
-//! threads share one more. Nobody waits for that: where another thread is at it, the text is made
-//! anew.
+//! It changes once per second, so each connection of HTTP/1.1 keeps [its last text](Last), and all
+//! threads share one more. No thread waits for the shared text: a thread that finds it locked makes
+//! the text anew.
 
 use httpdate::HttpDate;
 use std::io::Write;

@@ -17,8 +17,9 @@ use http::{Extensions, Method, Uri, Version};
 use std::cell::OnceCell;
 use std::fmt;
 
-/// Of more fields the map is made at once, since it may have no room for them: some 24,000 is the
-/// most, and one whose names collide doubles its size up to twice too early.
+/// The map of more fields than this is made at once, so that a head that does not fit is refused. A
+/// map has room for some 24,000 fields, and a map whose names collide doubles its size up to twice
+/// too early.
 const MANY: usize = 6 * 1024;
 
 /// The longest name that a field can have.
@@ -80,7 +81,7 @@ pub(crate) struct LazyFields {
     head: Bytes,
     /// How many fields it has.
     count: usize,
-    /// In a box: mostly there is none, and requests are moved about.
+    /// In a box: most requests have no map, and requests are moved about.
     fields: OnceCell<Box<HeaderMap>>,
 }
 

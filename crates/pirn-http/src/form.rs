@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use std::io;
 
 impl Request {
-    /// Returns the value that the query is, with a field for each name.
+    /// Returns the query as a value, with a field for each name.
     ///
     /// # Errors
-    /// 400 if it is none: a field is missing, or is not of its type.
+    /// 400 if the query does not fit: a field is missing, or is not of its type.
     ///
     /// # Examples
     /// ```
@@ -35,7 +35,7 @@ impl Request {
         serde_urlencoded::from_str(query).map_err(|error| Unfit::of(what, &error))
     }
 
-    /// Returns the value that the body is as a form, `application/x-www-form-urlencoded`.
+    /// Returns the body, a form (`application/x-www-form-urlencoded`), as a value.
     ///
     /// # Errors
     /// 415 if the body is no form, 400 if a field is missing or is not of its type, and what

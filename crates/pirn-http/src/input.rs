@@ -10,11 +10,11 @@ use crate::transfer::ended_early;
 use bytes::{Buf, Bytes};
 use std::io;
 
-/// How many bytes are read at once while there are none. They are on the thread's stack, of which a
-/// connection that waits has only one page.
+/// How many bytes are read at once while there are no unused bytes. They are read onto the thread's
+/// stack, of which a connection that waits has only one page.
 const CHUNK: usize = 1024;
 
-/// How many bytes are read at once where there is more to come.
+/// How many bytes are read at once behind unused bytes.
 const MORE: usize = 16 * 1024;
 
 /// See the module's documentation.

@@ -22,7 +22,8 @@
 //! * Framing is strict (RFC 9112): what another program might read differently is refused.
 //! * Clients choose between HTTP/1.1 and [HTTP/2](#http2); handlers need not know.
 //! * [Limits] and [time limits](Timeouts) hold from the first byte, and cost nothing per request.
-//! * A handler is interrupted when its client hangs up: nobody works for who is gone.
+//! * The server interrupts a handler whose client hangs up, so that the handler does not work in
+//!   vain.
 //! * [`Server::client`] tests handlers without sockets.
 //!
 //! # Middleware
@@ -32,14 +33,14 @@
 //!
 //! # HTTP/2
 //! Clients that speak TLS agree about the protocol in the handshake; `h2` is preferred. Without TLS
-//! a client that knows that HTTP/2 is spoken may begin with it (*prior knowledge*), on the same
-//! listener as those of HTTP/1.1. `Server::http2` switches it off.
+//! a client that knows that the server speaks HTTP/2 may begin with it (*prior knowledge*), on the
+//! listener that also serves HTTP/1.1. `Server::http2` switches it off.
 //!
 //! Each connection has a thread that runs hyper's engine, `h2`, and each request one of its own. A
 //! handler that does not read stops the client when the window is used up, 256 KiB of a stream and
-//! 1 MiB of a connection. A client that does not read parks the handler, of whose answer 80 KiB are
-//! kept at most. A stream that the client resets interrupts its handler. Floods of resets, of small
-//! frames or of heads without an end close the connection, with `ENHANCE_YOUR_CALM`.
+//! 1 MiB of a connection. A client that does not read parks the handler; the server keeps at most
+//! 80 KiB of its answer. A stream that the client resets interrupts its handler. Floods of resets,
+//! of small frames or of heads without an end close the connection, with `ENHANCE_YOUR_CALM`.
 //!
 //! WebSockets are opened on streams, beside other requests (RFC 8441), for the same handlers. There
 //! are no pushes and no priorities.
@@ -69,7 +70,7 @@
 //! | `form` | yes | `Request::form`, `Request::query_as` |
 //! | `cookies` | no | `cookies`: `Request::cookie`, `Response::cookie` |
 //! | `files` | no | `files`: `Server::files`, with conditional requests and ranges |
-//! | `http2` | no | [HTTP/2](#http2), by `h2`, and `tokio-rustls` for TLS: 15 crates more, among them those of `tokio` and `tracing` without their runtime and subscribers |
+//! | `http2` | no | [HTTP/2](#http2), by `h2`, and `tokio-rustls` for TLS: 15 crates more, among them parts of `tokio` and `tracing`, without runtime and subscribers |
 //! | `tls` | no | `Tls`, `Server::bind_tls`: HTTPS by rustls |
 //! | `websocket` | no | `WebSocket`, `Server::websocket` |
 //! | `gzip`, `brotli`, `zstd` | no | `Compression`, with these codings; `zstd` builds C |

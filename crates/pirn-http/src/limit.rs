@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// Returns a middleware that serves up to `limit` requests at the same time. Others are answered at
 /// once by 503, with `Retry-After: 1`.
 ///
-/// A request counts until its body has been sent, if that is a reader.
+/// A request counts until its handler returns or, if the response's body is a reader, until the
+/// body has been sent.
 ///
 /// # Examples
 /// ```
@@ -26,7 +27,7 @@ pub fn limit_concurrency(limit: usize) -> impl Middleware {
     move |request: &mut Request, inner: &Handler| {
         // Made before the count is looked at: its drop takes back what is added here.
         let place = Place(Arc::clone(&present));
-        // Relaxed: nothing else is told by the number.
+        // Relaxed: no other data.
         if present.fetch_add(1, Relaxed) >= limit {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, 1);
         }
@@ -63,7 +64,7 @@ impl Drop for Place {
 /// // Now one of them per second.
 /// ```
 pub fn limit_rate(per_second: u32, burst: u32) -> impl Middleware {
-    assert!(per_second > 0 && burst > 0, "a rate of zero serves nobody");
+    assert!(per_second > 0 && burst > 0, "the rate or the burst is zero");
     let bucket = Mutex::new(Bucket::new(per_second, burst, Instant::now()));
     move |request: &mut Request, inner: &Handler| {
         let taken = locked(&bucket).take(Instant::now());
@@ -104,7 +105,7 @@ impl Bucket {
     /// Takes one request.
     ///
     /// # Errors
-    /// How long to wait, if there is none.
+    /// If the bucket is empty: how long to wait.
     fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let full_at = self.full_at.max(now) + self.interval;
         let used = full_at - now;

@@ -168,8 +168,8 @@ impl Request {
             .map_err(|error| bad(format!(", {text:?}: {error}")))
     }
 
-    /// Returns the path of the route that serves this request, such as `/users/{id}`. `None`: there
-    /// is none, or, in middleware, it has not been looked for yet.
+    /// Returns the path of the route that serves this request, such as `/users/{id}`. `None`: no
+    /// route serves it, or, in middleware, the server has not looked for the route yet.
     pub fn route(&self) -> Option<&str> {
         self.shared_route().map(|path| &**path)
     }

@@ -33,8 +33,8 @@ pub(crate) enum Kind {
     Reader {
         reader: Box<dyn Read + Send>,
         length: Option<u64>,
-        /// Reading may wait for another party, unlike that of a file: what has been read is sent
-        /// before the next read.
+        /// Reading may wait for another party, which reading a file does not: what has been read is
+        /// sent before the next read.
         waits: bool,
     },
     /// There is no body: the connection changes its protocol.
@@ -88,8 +88,8 @@ impl Body {
 }
 
 impl Body {
-    /// Returns the length that the head of a pushed response announces: of no body, none, as the
-    /// handler is about to write one.
+    /// Returns the length that the head of a pushed response announces. With an empty body it
+    /// announces no length: the handler is about to write the body.
     pub(crate) fn announced(&self) -> Option<u64> {
         match &self.0 {
             Kind::Empty | Kind::Upgrade(_) => None,
@@ -97,8 +97,8 @@ impl Body {
         }
     }
 
-    /// Has a function called when the body has been sent, or will not be: with the number of its
-    /// bytes that were. For a body in memory, and for none, that is now.
+    /// Has a function called when the body has been sent, or will not be, with the number of bytes
+    /// that were sent. For a body in memory, and for an empty one, that is now.
     ///
     /// # Examples
     /// ```
@@ -140,7 +140,7 @@ impl Body {
     }
 }
 
-/// A reader that says when it is done with.
+/// A reader that calls `end` when it is dropped.
 struct Watched {
     reader: Box<dyn Read + Send>,
     count: u64,
@@ -194,8 +194,8 @@ impl<T: Into<Bytes>> From<T> for Body {
 pub struct Response {
     /// The status.
     pub status: StatusCode,
-    /// The header fields. `Connection`, `Content-Length` and `Transfer-Encoding` are the server's;
-    /// they are left out here.
+    /// The header fields. Only the server sets `Connection`, `Content-Length` and
+    /// `Transfer-Encoding`: it leaves out what a handler has set here.
     pub headers: HeaderMap,
     /// The body.
     pub body: Body,
@@ -231,9 +231,9 @@ impl Response {
         response
     }
 
-    /// Returns the error that is the cause of a 500 that a handler has returned as an
-    /// [`io::Error`], by [`Error::internal`](crate::Error::internal), or with a
-    /// [header field](Self::header) that is none. It is for logs; clients are not told.
+    /// Returns the cause of a 500: the [`io::Error`] that the handler has returned, the cause that
+    /// it has given to [`Error::internal`](crate::Error::internal), or why a [header
+    /// field](Self::header) is invalid. It is for logs; clients are not told.
     pub fn error(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.cause.as_deref()
     }
@@ -245,7 +245,8 @@ impl Response {
 
     /// Returns `101 Switching Protocols`: once it has been sent, `handler` gets the connection, on
     /// the same thread. The request should have asked for this protocol, by `Upgrade`. While some
-    /// of its body has not been read, the answer is 400: that is not the other protocol's.
+    /// of its body has not been read, the answer is 400: the rest of the body does not belong to
+    /// the other protocol.
     ///
     /// In HTTP/2 the handler gets a stream, if the client has asked by `CONNECT` and `:protocol`
     /// (RFC 8441); the request has the fields of HTTP/1.1 nevertheless. If not, the answer is 501.
@@ -326,20 +327,20 @@ impl Response {
         self
     }
 
-    /// Sets the body to text, and says that it is that.
+    /// Sets the body to text, and `Content-Type` to say so.
     #[must_use]
     pub fn text(self, text: impl Into<Bytes>) -> Response {
         self.typed(TEXT, text)
     }
 
-    /// Sets the body to a page of HTML, and says that it is that.
+    /// Sets the body to a page of HTML, and `Content-Type` to say so.
     #[must_use]
     pub fn html(self, page: impl Into<Bytes>) -> Response {
         self.typed(HTML, page)
     }
 
-    /// Returns 500 in place of an informational response: its client would wait for another one,
-    /// and take that of its next request for it.
+    /// Returns 500 in place of an informational response: the client would wait for a final
+    /// response, and take the response to its next request for that.
     pub(crate) fn or_failed(self) -> Response {
         match (&self.body.0, self.status.is_informational()) {
             (Kind::Upgrade(_), _) | (_, false) => self,
@@ -369,7 +370,7 @@ pub(crate) fn has_no_body(status: StatusCode) -> bool {
     status.is_informational() || WITHOUT.contains(&status)
 }
 
-/// Returns the answer in place of that of a handler that took too long.
+/// Returns the answer to a request whose handler took too long.
 pub(crate) fn too_late() -> Response {
     Response::new(StatusCode::SERVICE_UNAVAILABLE).text("the server took too long")
 }

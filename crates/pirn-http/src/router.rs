@@ -414,8 +414,8 @@ macro_rules! routing {
                 self
             }
 
-            /// Sets the handler of requests for which there is no route, in place of 404. That of a
-            /// nested router serves the paths beneath its prefix.
+            /// Sets the handler of requests for which there is no route, in place of 404. The
+            /// fallback of a nested router serves the paths beneath its prefix.
             ///
             /// # Examples
             /// ```
@@ -474,9 +474,9 @@ macro_rules! routing {
 
             /// Puts [middleware](Middleware) around all handlers. The one added last is outermost.
             ///
-            /// That of a server is also around the answers 404 and 405, and may change the path by
-            /// which the handler is found. That of a router is around what it has: its handlers and
-            /// its fallbacks.
+            /// The middleware of a server is also around the answers 404 and 405, and may change
+            /// the path by which the server finds the handler. The middleware of a router is around
+            /// the router's handlers and fallbacks.
             pub fn with(mut self, middleware: impl Middleware) -> Self {
                 self.routes().add_middleware(Arc::new(middleware));
                 self

@@ -91,7 +91,7 @@ where
         if length.is_none() {
             response.body = Body::from_reader(io::empty());
         }
-        return Ok(response); // Its body might never end, and nobody gets it.
+        return Ok(response); // The client gets no body, which might never end.
     }
     if body.is_end_stream() {
         return Ok(response);

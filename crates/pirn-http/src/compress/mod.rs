@@ -14,19 +14,19 @@ use http::header::{
 };
 use std::io::{self, Read};
 
-/// Compresses responses, as a middleware: those that clients accept compressed, and that get
-/// shorter by it.
+/// A middleware that compresses a response if the client accepts that and the response is of a kind
+/// that gets shorter.
 ///
-/// The codings are those of the crate's features: `brotli`, `zstd`, `gzip`, in this order where the
-/// client has no preference. Left alone are: bodies shorter than 1 KiB, unless their length is not
-/// known; types such as images and videos, which are compressed already; responses with a
-/// `Content-Encoding`; parts of files; responses whose `Cache-Control` has `no-transform`.
+/// Each of the crate's features `brotli`, `zstd` and `gzip` adds a coding; a client without a
+/// preference gets the first of them, in this order. The middleware leaves alone: bodies shorter
+/// than 1 KiB, unless their length is not known; types such as images and videos, which are
+/// compressed already; responses with a `Content-Encoding`; parts of files; responses whose
+/// `Cache-Control` has `no-transform`.
 ///
 /// What a handler flushes reaches the client: bodies that are written over time stay timely.
 ///
-/// A page that has a secret and, beside it, text that comes from the request tells the secret by
-/// its compressed length to those who see that (BREACH). Have such pages left alone by
-/// `Cache-Control: no-transform`.
+/// A page that has a secret and, beside it, text that comes from the request tells the secret to
+/// those who see its compressed length (BREACH). Give such pages `Cache-Control: no-transform`.
 ///
 /// # Examples
 /// ```
@@ -61,7 +61,8 @@ impl Compression {
         Compression { minimum: bytes }
     }
 
-    /// Compresses the body of a response; of one that is pushed, it returns what does.
+    /// Compresses the body of a returned response. For a pushed response, returns the encoder,
+    /// which compresses the body while the handler writes it.
     fn change(
         self,
         response: &mut Response,
@@ -127,11 +128,11 @@ const DIGESTS: [&str; 4] = ["content-digest", "content-md5", "digest", "repr-dig
 /// Says that a body is coded.
 fn describe(headers: &mut HeaderMap, coding: &'static str) {
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-    headers.remove(ACCEPT_RANGES); // Ranges are those of the body as it was.
+    headers.remove(ACCEPT_RANGES); // Ranges count the bytes of the uncoded body.
     for digest in DIGESTS {
-        headers.remove(digest); // So are its digests.
+        headers.remove(digest); // Digests are made from the uncoded body.
     }
-    // The bytes are others than those that a strong tag stands for.
+    // A strong tag stands for the bytes of the uncoded body.
     if let Some(tag) = headers.get(ETAG)
         && !tag.as_bytes().starts_with(b"W/")
     {

@@ -55,7 +55,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file. Its media type is that of its name's end.
+    /// Opens a file. The end of its name decides its media type.
     ///
     /// # Errors
     /// If it cannot be opened, or is no regular file.
@@ -69,7 +69,7 @@ impl File {
         })
     }
 
-    /// Returns the response of a file with this name; `None` if it is no regular file.
+    /// Returns a file that is served under this name; `None` if it is not a regular file.
     pub(super) fn new(
         file: std::fs::File,
         name: &[u8],
@@ -277,7 +277,7 @@ impl File {
     }
 }
 
-/// Returns text that the file does not have, but with a negligible probability.
+/// Returns text that is in the file with a negligible probability only.
 fn boundary() -> String {
     let random = || RandomState::new().hash_one(0);
     format!("{:016x}{:016x}", random(), random())

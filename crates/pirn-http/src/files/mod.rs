@@ -25,9 +25,9 @@ const COMPRESSED: [(&str, &str); 3] = [("br", ".br"), ("zstd", ".zst"), ("gzip",
 
 /// A folder whose files are served.
 ///
-/// * Media types are those of the names' ends; [conditional requests](File::response_to) and ranges
-///   are served.
-/// * A folder is served by its `index.html`; what else is in it is shown only if that is
+/// * The end of a file's name decides its media type; [conditional requests](File::response_to) and
+///   ranges are served.
+/// * A folder is served by its `index.html`. A folder without one is listed only if that is
 ///   [allowed](Self::listings).
 /// * No path leads out of the folder: neither `..`, in any spelling, nor a symbolic link.
 /// * Files and folders whose names begin with a dot are not served, but for `.well-known` (RFC
@@ -56,8 +56,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Returns the files of a folder. That is opened now: one that is moved or replaced later is
-    /// still served.
+    /// Returns the files of a folder. The folder is opened now, and is still served after it has
+    /// been moved or replaced.
     ///
     /// # Errors
     /// If the folder cannot be opened.
@@ -96,8 +96,8 @@ impl Files {
         }
     }
 
-    /// Serves `name.br`, `name.zst` or `name.gz` in place of `name`, if it is there, is not older
-    /// than that, and the client accepts it.
+    /// Serves `name.br`, `name.zst` or `name.gz` in place of `name`, if that file is there and not
+    /// older, and the client accepts its coding.
     #[must_use]
     pub fn precompressed(self) -> Files {
         Files {
@@ -142,7 +142,7 @@ impl Files {
 
     /// Returns the response to a request for a file, whose path beneath the folder is as in a
     /// request's target: with slashes, and percent signs for what is escaped. A path that ends with
-    /// a slash, or is empty, is that of a folder.
+    /// a slash, or is empty, names a folder.
     ///
     /// # Examples
     /// ```
@@ -222,8 +222,8 @@ impl Files {
         Ok(name)
     }
 
-    /// Returns the file that is served in place of another, if there is one that is up to date and
-    /// the client accepts it, or the file itself.
+    /// Returns the compressed file that is served in place of `plain`, if it is up to date and the
+    /// client accepts its coding. Returns `plain` otherwise.
     fn compressed(&self, request: &Request, name: &[u8], plain: File) -> File {
         if !self.precompressed {
             return plain;
@@ -251,7 +251,7 @@ impl Files {
         Ok(Found::Folder)
     }
 
-    /// Returns a folder's index, with its path. `None`: there is none, and the folder is listed.
+    /// Returns a folder's index, with its path. `None`: the folder has no index, and is listed.
     fn index_of(&self, folder: &[u8]) -> Result<Option<(Vec<u8>, std::fs::File)>, StatusCode> {
         let error = match &self.index {
             Some(index) => {

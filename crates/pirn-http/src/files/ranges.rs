@@ -77,7 +77,7 @@ fn part(spec: &str, length: u64) -> Option<Range<u64>> {
     Some(first.min(end)..end)
 }
 
-/// Returns whether a range is that of some last bytes.
+/// Returns whether a range asks for the last bytes of the file, and for at least one.
 fn is_suffix(spec: &str) -> bool {
     spec.strip_prefix('-')
         .and_then(number)

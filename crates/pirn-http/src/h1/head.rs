@@ -65,7 +65,8 @@ impl Search {
     }
 }
 
-/// Returns the refusal of a head that is too large. If its first line is, that is said.
+/// Returns the refusal of a head that is too large. If the first line alone is, the refusal says
+/// so.
 fn too_large(bytes: &[u8]) -> Refusal {
     match memchr::memchr(b'\n', bytes) {
         Some(_) => Refusal::new(
@@ -82,7 +83,7 @@ fn too_large(bytes: &[u8]) -> Refusal {
 /// Parses a head, which is complete.
 ///
 /// # Errors
-/// If it is not that of a request which this server serves; with the head.
+/// If this server does not serve the request; the head is returned, too.
 pub(crate) fn parse(bytes: Bytes, limits: &HeadLimits) -> Result<Head, (Refusal, Bytes)> {
     let mut few = [const { MaybeUninit::uninit() }; FEW];
     let on_stack = &mut few[..limits.fields.min(FEW)];
@@ -186,7 +187,7 @@ fn has_version(head: &[u8]) -> bool {
         && parts.next().is_none()
 }
 
-/// The fields of a head, and which of them say something about the connection. Most have none but
+/// The fields of a head, and which of them say something about the connection. Most heads have only
 /// `Host`.
 struct Noted<'h> {
     all: &'h [httparse::Header<'h>],
@@ -266,7 +267,7 @@ impl<'h> Noted<'h> {
     }
 }
 
-/// Parses the target in the form that the method has: RFC 9112, section 3.2.
+/// Parses the target in the form that the method takes: RFC 9112, section 3.2.
 fn target(text: &str, method: &Method, bytes: &Bytes) -> Result<Uri, Refusal> {
     let bad = Refusal::bad("invalid request target");
     if text == "/" {

@@ -1,11 +1,12 @@
 //! What goes to a client: heads, and bodies in the framing that their heads announce.
 //!
-//! Bytes are collected, and written before the connection reads again, waits, or when there are
-//! many: so the answers to requests that came together leave together, and a head leaves with its
-//! body.
+//! Bytes are collected. They are written before the connection reads again or waits, and when there
+//! are many: so the answers to requests that came together leave together, and a head leaves with
+//! its body.
 //!
-//! What is collected of a body in chunks is one chunk, however many pieces it was written in. Its
-//! size is known at its end only, so there is room for four digits before it:
+//! The bytes that are collected of a body in chunks become one chunk, in however many pieces the
+//! handler has written them. The size of the chunk is known at its end only, so there is room for
+//! four digits before it:
 //!
 //! ```text
 //!   ... head | 0 0 0 0 CR LF | data data data ...
@@ -36,7 +37,7 @@ const OPEN_CHUNK: &[u8] = b"0000\r\n";
 pub(crate) enum Length {
     /// The response has no body, and its head announces no length: 1xx, 204, 205, 304.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Known(u64),
     /// In chunks, or, to a client of HTTP/1.0, until the connection is closed.
     Unknown,
@@ -47,7 +48,7 @@ pub(crate) enum Length {
 pub(crate) enum Body {
     /// No bytes are sent, whatever is written: HEAD, 1xx, 204, 205, 304.
     Omitted,
-    /// So many bytes are still to be sent.
+    /// How many bytes are still to be sent.
     Left(u64),
     Chunks,
     /// All that is written until the connection is closed.
@@ -76,14 +77,14 @@ impl Asked {
 #[derive(Default, Debug)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
-    /// Where the chunk begins that is being collected.
+    /// Where the chunk that is being collected begins.
     chunk: Option<usize>,
     date: date::Last,
 }
 
 impl Output {
-    /// Adds a head. Returns how the body is framed. Fields that say how the message is framed are
-    /// the server's: those of the handler are left out.
+    /// Adds a head. Returns how the body is framed. Only the server says how the message is framed:
+    /// a handler's fields that say it are left out.
     pub(crate) fn head(
         &mut self,
         asked: &Asked,
@@ -174,7 +175,7 @@ impl Output {
     }
 
     /// Writes as much of a body as the kernel takes without a wait, behind what has been collected.
-    /// Returns how many bytes of it that were; none of a body in chunks.
+    /// Returns how many bytes of the body it wrote: 0 of a body in chunks.
     ///
     /// # Errors
     /// As from [`body`](Self::body).
@@ -212,7 +213,7 @@ impl Output {
         self.bytes.drain(start..start + zeros); // Allowed, but no other server sends them.
     }
 
-    /// Returns whether so many bytes more are collected.
+    /// Returns whether this many more bytes can be collected.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.bytes.len() + bytes <= ENOUGH
     }

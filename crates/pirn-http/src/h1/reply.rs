@@ -9,8 +9,8 @@ use crate::transfer;
 use http::HeaderMap;
 use std::io;
 
-/// How many bytes are written at once, and of a reader, such as a file, read at once: 32 system
-/// calls per MiB. With 16 KiB they were 96, and took a third more of a processor.
+/// How many bytes are written at once, and read at once from a reader such as a file: 32 system
+/// calls per MiB. With 16 KiB there were 96, which took a third more of a processor.
 ///
 /// The kernel's `sendfile` would take less than half. But it sends what the file has when the
 /// client takes it: of a file that is cut off or overwritten meanwhile, a client got zeros or other
@@ -79,8 +79,8 @@ impl Reply {
                 rest = &rest[offered..];
                 continue;
             }
-            // Each piece has its time limit: a client need not get all of a large body in that of
-            // one.
+            // Each piece has a time limit of its own: one for all would be too short for a large
+            // body.
             let (piece, more) = rest.split_at(rest.len().min(PIECE));
             rest = more;
             let waits = !self.output.has_room(piece.len());
@@ -98,8 +98,8 @@ impl Reply {
         Ok(())
     }
 
-    /// Writes the bytes that the kernel takes without a wait of a body that is larger than a piece.
-    /// Returns their number.
+    /// Writes as many bytes of a body as the kernel takes without a wait, if the body is larger
+    /// than a piece. Returns their number.
     fn offer(
         &mut self,
         stream: &Stream,

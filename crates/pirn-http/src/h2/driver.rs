@@ -1,13 +1,13 @@
 //! The thread of a connection: it runs h2 and begins the streams.
 //!
 //! ```text
-//!   phase    until                                         time limit
-//!   Opening  the client's SETTINGS have come               that of a head
-//!   Idle     there is a stream                             idle; shutting down ends that
-//!   Busy     there is none                                 none; shutting down is noticed
-//!   Ending   there is none; GOAWAY has been sent           none
-//!   Flushing the client has the answers                    that of writing
-//!   Leaving  it has seen that the connection ends          that of a drain
+//!   phase    until                                           time limit
+//!   Opening  the client's SETTINGS have come                 `Limit::Head`
+//!   Idle     a stream begins                                 `Limit::Idle`; shutting down ends it
+//!   Busy     the last stream has ended                       none; shutting down interrupts it
+//!   Ending   the last stream has ended, after a GOAWAY       none
+//!   Flushing the client has the answers                      `Limit::Write`
+//!   Leaving  the client has seen that the connection ends    `Limit::Linger`
 //! ```
 
 use super::live::Live;
@@ -80,7 +80,7 @@ pub(crate) fn serve(
     };
     let received = wire.received();
     let Ok(Ok(connection)) = block_on_interruptible(builder(&shared.limits).handshake(wire)) else {
-        return; // It is no preface, or comes too slowly.
+        return; // The client sends no preface, or sends it too slowly.
     };
     let common = Arc::new(Common {
         most: shared.limits.streams as usize,
@@ -117,7 +117,7 @@ fn builder(limits: &Limits) -> Builder {
 }
 
 impl Driver {
-    /// Returns the seat, which no time limit holds for any more.
+    /// Runs the connection until it ends. Returns the seat, for which no time limit holds any more.
     fn run<'scope>(
         mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -143,7 +143,7 @@ impl Driver {
 
     /// Polls for the next request; `None`: the connection has ended.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Arrival>> {
-        // Before what the others change is looked at: they change it, and then wake.
+        // Registers before it looks at what the others change: they change it, and then wake.
         self.common.suspects.register(context);
         let next = self.poll_connection(context);
         for number in self.common.suspects.take() {

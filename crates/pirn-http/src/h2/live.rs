@@ -1,6 +1,6 @@
-//! The way to the client of a stream: h2's handles for the answer, and who is told when the stream
-//! ends. It is shared by the stream's thread, or those that a [tunnel](super::tunnel) has, and the
-//! connection's driver.
+//! The way to the client of a stream: h2's handles for the answer, and the handler that is
+//! interrupted when the stream ends. The stream's thread, or the threads of a
+//! [tunnel](super::tunnel), share it with the connection's driver.
 
 use super::{broken, wait_for};
 use crate::limits::watch::Line;
@@ -28,7 +28,7 @@ struct Sending {
     respond: SendResponse<Bytes>,
     /// The answer's body, once the head has been sent.
     body: Option<SendStream<Bytes>>,
-    /// The stream's thread waits for room. If the stream ends, that fails.
+    /// The stream's thread waits for room. If the stream ends, the wait fails.
     is_waiting: bool,
 }
 
@@ -91,7 +91,7 @@ impl Live {
         self.line.hang_up();
     }
 
-    /// Returns how many bytes of the body the client takes now, if so many are to be sent.
+    /// Returns how many of the `wanted` bytes of the body the client takes now; `None`: no byte.
     pub(super) fn room(&self, wanted: usize) -> Option<usize> {
         let mut sending = locked(&self.sending);
         if let Some(body) = &mut sending.body {
@@ -108,7 +108,7 @@ impl Live {
     pub(super) fn wait_for_room(&self) -> io::Result<usize> {
         locked(&self.sending).is_waiting = true;
         let room = wait_for(poll_fn(|context| locked(&self.sending).poll_room(context)));
-        // The waker that tells of the stream's end has given way to that of the wait.
+        // h2 has replaced the waker for the stream's end with this wait's: `check` sets it again.
         locked(&self.sending).is_waiting = false;
         self.check();
         room?

@@ -1,7 +1,7 @@
-//! HTTP/2 (RFC 9113), whose frames, windows and defences are those of the crate `h2`.
+//! HTTP/2 (RFC 9113). The crate `h2` provides the frames, the windows and the defences.
 //!
 //! ```text
-//!   driver   the connection's thread: runs h2, begins streams, looks who is gone
+//!   driver   the connection's thread: runs h2, begins streams, notices which are gone
 //!     |  scope
 //!     +-- stream   a thread for each: reads the request, calls the handler, writes the answer
 //!     +-- stream
@@ -11,10 +11,11 @@
 //! window; so flow control reaches from the handler to the client, in both directions. Its data
 //! goes through h2's buffers, and the driver moves it to and from the socket.
 //!
-//! A stream that a client asks another protocol for, as for a WebSocket, becomes a [`tunnel`].
+//! A stream for which the client asks another protocol, such as a WebSocket's, becomes a
+//! [`tunnel`].
 //!
-//! A stream that its client resets, or whose connection ends, is noticed by the driver
-//! ([`live::Live`]), which interrupts the handler.
+//! When a client resets a stream, or the connection ends, the driver notices that ([`live::Live`])
+//! and interrupts the handler.
 
 mod body;
 mod driver;

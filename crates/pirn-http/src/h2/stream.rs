@@ -30,7 +30,7 @@ pub(crate) struct Common {
     /// The streams whose threads have not ended.
     pub(super) live: Mutex<HashMap<u32, Arc<Live>>>,
     pub(super) suspects: Arc<Suspects>,
-    /// With so many streams the driver accepts no more.
+    /// With this many streams the driver accepts no more.
     pub(super) most: usize,
     /// The bytes of bodies that all streams have moved, in both directions.
     pub(super) moved: AtomicU64,
@@ -84,7 +84,7 @@ impl Common {
         seat.begin_body();
     }
 
-    /// Notes that a body has moved by so many bytes.
+    /// Notes that a body has moved by this many bytes.
     pub(super) fn note_moved(&self, bytes: usize) {
         self.moved.fetch_add(bytes as u64, Relaxed); // Relaxed: no other data.
     }
@@ -164,10 +164,10 @@ impl Stream {
         }
     }
 
-    /// Leaves HTTP: sends the answer, and passes the stream on. That the protocol changes is said
-    /// by any status of success here (RFC 8441, section 5).
+    /// Leaves HTTP: sends the answer, and passes the stream on. Here any status of success says
+    /// that the protocol changes (RFC 8441, section 5).
     fn upgrade(mut self: Box<Self>, mut response: Response, upgrade: Upgrade) {
-        self.reply.is_extended = false; // It has what it asks for.
+        self.reply.is_extended = false; // The client gets what it asked for.
         response.status = StatusCode::OK;
         let (reply, way) = self.parts();
         if reply.send_head(way, &response, None, Body::Open).is_err() {
@@ -327,7 +327,7 @@ pub(crate) fn read(
     Ok(count)
 }
 
-/// The place of a stream among those of its connection, until its thread ends.
+/// The place of a stream among its connection's live streams, until the stream's thread ends.
 pub(crate) struct Place {
     number: u32,
     common: Arc<Common>,
@@ -353,8 +353,8 @@ impl Drop for Place {
     }
 }
 
-/// Returns the answer in place of one that changes the protocol of a stream whose client has not
-/// asked for that.
+/// Returns the answer that a client gets in place of a change of protocol for which it has not
+/// asked.
 pub(crate) fn not_here() -> Response {
     let why = "in HTTP/2 another protocol is asked for by CONNECT and :protocol (RFC 8441)";
     Response::new(StatusCode::NOT_IMPLEMENTED).text(why)

@@ -17,8 +17,8 @@ const PIECE: usize = 8 * 1024;
 
 /// A form with files, which is read while it comes.
 ///
-/// Nothing of a part is kept, so files of any size can be received. The size of the whole body is
-/// [limited](Request::allow_body) as that of all bodies is.
+/// Nothing of a part is kept, so files of any size can be received. The
+/// [limit](Request::allow_body) on the size of a body holds for the whole form.
 ///
 /// # Examples
 /// ```
@@ -61,10 +61,10 @@ enum State {
 }
 
 impl Request {
-    /// Returns the form that the body is, as a `multipart/form-data`.
+    /// Returns the body, a form (`multipart/form-data`).
     ///
     /// # Errors
-    /// 415 if the body is none.
+    /// 415 if the body is no such form, 400 if its boundary is invalid.
     pub fn multipart(&mut self) -> io::Result<Multipart<&mut Request>> {
         let media_type = MediaType::of(self.headers())
             .filter(|media_type| media_type.is("multipart/form-data"))
@@ -84,7 +84,8 @@ impl<R: Read> Multipart<R> {
     /// Returns the form that a reader has, whose parts are separated by `boundary`.
     ///
     /// # Errors
-    /// If the boundary is none: it has 1 to 70 characters of ASCII (RFC 2046, section 5.1.1).
+    /// If the boundary is invalid: it must have 1 to 70 characters of ASCII (RFC 2046, section
+    /// 5.1.1).
     pub fn new(reader: R, boundary: &str) -> io::Result<Multipart<R>> {
         let is_boundary = (1..=70).contains(&boundary.len())
             && boundary.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -105,7 +106,7 @@ impl<R: Read> Multipart<R> {
         })
     }
 
-    /// Sets how many parts there may be; 128. Then the answer is 413.
+    /// Sets how many parts there may be; 128. The answer to more is 413.
     #[must_use]
     pub fn max_parts(self, parts: usize) -> Multipart<R> {
         Multipart {
@@ -114,7 +115,7 @@ impl<R: Read> Multipart<R> {
         }
     }
 
-    /// Sets how many bytes the header fields of a part may have; 8 KiB. Then the answer is 413.
+    /// Sets how many bytes the header fields of a part may have; 8 KiB. The answer to more is 413.
     #[must_use]
     pub fn max_head(self, bytes: usize) -> Multipart<R> {
         Multipart {
@@ -123,8 +124,8 @@ impl<R: Read> Multipart<R> {
         }
     }
 
-    /// Returns the next part. What has not been read of the one before is skipped. `None`: there
-    /// are no more.
+    /// Returns the next part, and skips what has not been read of the previous one. `None`: the
+    /// form has no more parts.
     ///
     /// # Errors
     /// 400 if this is no form, 413 if there are too many parts or header fields, and what reading

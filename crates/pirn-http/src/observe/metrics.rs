@@ -60,7 +60,7 @@ struct All {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
-    /// `None`: there is none.
+    /// `None`: no route serves the requests.
     route: Option<Arc<str>>,
     method: &'static str,
 }

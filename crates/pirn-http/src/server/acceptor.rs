@@ -11,14 +11,14 @@ use std::io;
 use std::net::ToSocketAddrs;
 
 /// Returns a server of another protocol than HTTP: `handler` gets each connection, on a virtual
-/// thread of its own, and closes it by returning, be it an error. What it has sent arrives, also if
-/// the client still sends: that has a second to see it.
+/// thread of its own, and closes it by returning, also with an error. What the handler has sent
+/// arrives even if the client still sends: the client has a second to read it.
 ///
-/// A client that takes nothing of what is written for as long as a connection may be
-/// [idle](Timeouts::idle) is cut off. All else is as in a server of HTTP: TLS and Unix sockets, a
-/// limit on connections, listeners that are handed over, and an end with a grace. A handler that
-/// waits for its client when the server is [shut down](crate::Running::shutdown) is woken with an
-/// error, and others when the grace is over.
+/// The server cuts off a client that takes nothing of what is written for as long as a connection
+/// may be [idle](Timeouts::idle). All else is as in a server of HTTP: TLS and Unix sockets, a limit
+/// on connections, listeners that are handed over, and an end with a grace. A handler that waits
+/// for its client when the server is [shut down](crate::Running::shutdown) is woken with an error,
+/// and others when the grace is over.
 ///
 /// # Examples
 /// ```
@@ -60,15 +60,15 @@ where
 pub struct Acceptor(Server);
 
 impl Acceptor {
-    /// Sets how many [connections](Limits::connections) there may be. The other limits are those of
-    /// HTTP.
+    /// Sets how many [connections](Limits::connections) there may be. The other limits are for HTTP
+    /// only.
     pub fn limits(self, limits: Limits) -> Acceptor {
         Acceptor(self.0.limits(limits))
     }
 
     /// Sets how long a TLS [handshake](Timeouts::handshake) and a [write](Timeouts::idle) may take,
-    /// and the [grace](Timeouts::grace). The other time limits are those of HTTP: how long a client
-    /// may be silent is the protocol's.
+    /// and the [grace](Timeouts::grace). The other time limits are for HTTP only: the handler
+    /// decides how long a client may be silent.
     pub fn timeouts(self, timeouts: Timeouts) -> Acceptor {
         Acceptor(self.0.timeouts(timeouts))
     }

@@ -13,7 +13,7 @@ pub struct Client {
     handlers: Arc<Handlers>,
 }
 
-/// What a [`Client`] has been answered.
+/// What a server has answered to a [`Client`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
@@ -26,7 +26,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the body as text. Bytes that are no UTF-8 become `U+FFFD`.
+    /// Returns the body as text. Bytes that are not UTF-8 become `U+FFFD`.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -40,7 +40,7 @@ impl Client {
     /// Makes a request without a body.
     ///
     /// # Panics
-    /// If the answer is none.
+    /// If what the server sends is not an answer.
     pub fn get(&self, target: &str) -> Answer {
         self.request(Method::GET, target, &[], b"")
     }
@@ -48,7 +48,7 @@ impl Client {
     /// Makes a request with a body.
     ///
     /// # Panics
-    /// If the answer is none.
+    /// If what the server sends is not an answer.
     pub fn post(&self, target: &str, body: impl AsRef<[u8]>) -> Answer {
         self.request(Method::POST, target, &[], body.as_ref())
     }
@@ -56,7 +56,7 @@ impl Client {
     /// Makes a request with any method and header fields.
     ///
     /// # Panics
-    /// If the answer is none.
+    /// If what the server sends is not an answer.
     pub fn request(
         &self,
         method: Method,

@@ -36,7 +36,7 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
-    /// That of a Unix socket which was made here.
+    /// The file of a Unix socket that [`Listener::unix`] has made.
     #[expect(dead_code, reason = "it is removed when it is dropped")]
     file: Option<SocketFile>,
     #[cfg(feature = "tls")]
@@ -57,7 +57,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Returns one that is in this process.
+    /// Returns a client that is in this process.
     pub(crate) fn plain(socket: Socket) -> Arrival {
         Arrival {
             socket,
@@ -131,7 +131,7 @@ impl Listener {
         }
     }
 
-    /// Returns what tells whether a client waits.
+    /// Returns the queue, which tells whether a client waits.
     pub(super) fn queue(&self) -> io::Result<Queue> {
         let set = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
@@ -192,7 +192,7 @@ impl Queue {
     }
 }
 
-/// The file of a Unix socket, which goes with it.
+/// The file of a Unix socket, which is removed with the listener.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,

@@ -163,12 +163,13 @@ impl<S: Send + Sync + 'static> Server<S> {
         }
     }
 
-    /// Says that a client that sends no more may still wait for its answer, as `nc -N` does.
+    /// Says whether a client that sends no more may still wait for its answer, as `nc -N` does; it
+    /// may not.
     ///
-    /// Without it, a handler is interrupted when its client closes the connection, even if only its
-    /// own direction: what the handler waits for ends with an error, so that nobody works for a
-    /// client that is gone. That a client has gone completely is noticed in either case, but often
-    /// not before something is sent to it.
+    /// If it may not, the server interrupts a handler when its client closes the connection, even
+    /// if the client closes only its own direction: what the handler waits for ends with an error,
+    /// so that it does not work for a client that is gone. In either case the server notices that a
+    /// client has gone completely, but often not before it sends something to the client.
     pub fn half_close(self, allowed: bool) -> Server<S> {
         Server {
             half_close: allowed,
@@ -176,8 +177,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         }
     }
 
-    /// Says whether clients may speak HTTP/2; they may. By TLS they choose, and prefer it mostly;
-    /// without TLS those that know that it is spoken here begin with it.
+    /// Says whether clients may speak HTTP/2; they may. With TLS they choose, and most prefer
+    /// HTTP/2; without TLS a client that knows that the server speaks HTTP/2 begins with it.
     ///
     /// # Examples
     /// ```

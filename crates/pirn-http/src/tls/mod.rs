@@ -20,7 +20,7 @@ const PROTOCOLS: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
 #[cfg(not(feature = "http2"))]
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 
-/// What HTTP/2 is called by TLS.
+/// The name of HTTP/2 in TLS.
 pub(crate) const HTTP_2: &[u8] = b"h2";
 
 /// The server's side of TLS 1.2 and 1.3: with it, a [`Listener`](crate::Listener) speaks HTTPS.
@@ -58,7 +58,7 @@ struct Configs {
     no_http: Arc<ServerConfig>,
 }
 
-/// The protocols that clients may choose from, of those of a configuration.
+/// Which of a configuration's protocols clients may choose from.
 #[derive(Clone, Copy)]
 pub(crate) enum Offered {
     All,
@@ -94,7 +94,8 @@ impl Tls {
         TlsBuilder::default()
     }
 
-    /// Reads a certificate, with those of its issuers behind it, and its key, from files in PEM.
+    /// Reads a certificate, with its issuers' certificates behind it, and its key, from files in
+    /// PEM.
     ///
     /// # Errors
     /// If a file cannot be read, has no certificate or key, or they do not belong together.
@@ -102,8 +103,8 @@ impl Tls {
         Tls::builder().certificate(certificate, key).build()
     }
 
-    /// Uses a configuration of rustls as it is. It should offer `h2` and `http/1.1` by ALPN. `h2`
-    /// is left out by servers [without HTTP/2](crate::Server::http2).
+    /// Uses a configuration of rustls as it is. It should offer `h2` and `http/1.1` by ALPN.
+    /// Servers [without HTTP/2](crate::Server::http2) leave out `h2`.
     pub fn from_config(config: impl Into<Arc<ServerConfig>>) -> Tls {
         Tls(Arc::new(Shared {
             files: None,
@@ -111,7 +112,7 @@ impl Tls {
         }))
     }
 
-    /// Reads the files again, for connections to come. Those that there are go on.
+    /// Reads the files again, for connections to come. The present connections go on.
     ///
     /// # Errors
     /// As [`from_files`](Self::from_files). Then the certificates stay as they are.

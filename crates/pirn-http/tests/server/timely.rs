@@ -168,7 +168,8 @@ impl H1 {
     }
 }
 
-/// The bytes of the chunks of a body, as far as they have come; or the bytes, if there are none.
+/// Returns the data of a body's chunks, as far as they have come; `bytes` if the body is not in
+/// chunks.
 fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
     if bytes.starts_with(b"first") {
         return bytes.to_vec();
@@ -198,7 +199,7 @@ impl Coming for H1 {
     }
 }
 
-/// With the client, whose end would be that of the connection.
+/// With the client: if it were dropped, the connection would end.
 struct H2(
     h2::RecvStream,
     h2::SendStream<Bytes>,

@@ -1,4 +1,4 @@
-//! Clients that hang up in the middle, and some that send what is no request.
+//! Clients that hang up in the middle, and clients that send what a server must refuse.
 
 use crate::Day;
 use crate::plain;
@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// What makes a server and a proxy before it disagree, or is wrong otherwise. Each is followed
-/// by a request that nobody may answer.
+/// Requests about which a server and a proxy before it may disagree, or that are malformed
+/// otherwise. A request follows each, which the server must not answer.
 const NONSENSE: [&str; 14] = [
     "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n12345",
@@ -95,14 +95,14 @@ fn downloading(day: &mut Day, number: u64) {
 
 fn shaking_hands(day: &mut Day) {
     let mut stream = connect(day.world.server.tls);
-    // The beginning of a handshake of TLS, and no more of it; or what is none.
+    // The beginning of a handshake of TLS without the rest, or bytes that are not a handshake.
     let starts: [&[u8]; 2] = [&[0x16, 3, 1, 2, 0, 1], b"GET / HTTP/1.1\r\n\r\n"];
     stream.write_all(starts[day.below(2) as usize]).unwrap();
     day.sleep(5);
     leave(day, &stream);
 }
 
-/// A client of TLS that sends what is none in the middle of a request's body.
+/// A client of TLS that sends bytes that are not TLS in the middle of a request's body.
 fn garbling(day: &mut Day, number: u64) {
     let mut line = plain::secure(day);
     let head = format!("POST /upload/{number} HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n");
@@ -111,7 +111,7 @@ fn garbling(day: &mut Day, number: u64) {
     assert!(line.answer().is_err(), "an answer in spite of garbage");
 }
 
-/// Has the closing reset the connection, now and then.
+/// Makes the close reset the connection, now and then.
 fn leave(day: &mut Day, stream: &TcpStream) {
     if day.below(2) == 0 {
         rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO)).unwrap();

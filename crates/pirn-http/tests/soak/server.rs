@@ -24,7 +24,7 @@ pub(crate) const FILE_LENGTH: u64 = 300_000;
 pub(crate) struct Address {
     pub(crate) plain: SocketAddr,
     pub(crate) tls: SocketAddr,
-    /// The protocols that a client of TLS offers are set by it.
+    /// The client of TLS sets which protocols it offers.
     pub(crate) trust: ClientConfig,
     _files: TempDir,
 }
@@ -35,7 +35,7 @@ impl Address {
     }
 }
 
-/// Connects, as soon as there is a port for that: those of closed connections rest for a second.
+/// Connects, as soon as a port is free: the port of a closed connection is not free for a second.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     loop {
         match TcpStream::connect(address) {

@@ -116,7 +116,8 @@ fn others_are_served_beside_a_flood_of_pings() {
     let floods = [(); 4].map(|()| connect(&server));
     let flooding = floods.each_ref().map(|socket| {
         let mut socket = socket.try_clone().unwrap();
-        // Acknowledgements that nobody waits for: there is nothing to answer, and to wait for.
+        // Acknowledgements of pings that the server has not sent: it answers nothing, so this
+        // thread reads nothing.
         let many = frame(PING, 1, 0, &[0; 8]).repeat(1000);
         thread::spawn(move || while socket.write_all(&many).is_ok() {})
     });
