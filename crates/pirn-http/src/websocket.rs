@@ -31,6 +31,11 @@ use tungstenite::{Error, Message};
 /// How many bytes are read from the socket at once. They are on the thread's stack.
 const CHUNK: usize = 2048;
 
+/// How many bytes a ping, a pong or a farewell may have (RFC 6455, section 5.5), and how many its
+/// code leaves for the reason of a farewell.
+const CONTROL: usize = 125;
+const REASON: usize = CONTROL - 2;
+
 /// A WebSocket: messages in both directions.
 ///
 /// Clones are the same socket: one thread may read while others send.
@@ -166,12 +171,23 @@ impl WebSocket {
     /// Sends a message. Waits until the client, or the kernel, has taken it.
     ///
     /// # Errors
-    /// If the socket is closed, or the connection is broken.
+    /// If the socket is closed, or the connection is broken. `InvalidInput` if the message is a
+    /// ping or a pong of more than 125 bytes, which clients take for a broken connection.
     pub fn send(&self, message: impl Into<Message>) -> io::Result<()> {
-        self.write_frames(|session| session.write(message.into()))
+        let message = message.into();
+        match &message {
+            Message::Ping(text) | Message::Pong(text) if text.len() > CONTROL => {
+                let error = format!("a ping or a pong of more than {CONTROL} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+            }
+            Message::Close(Some(frame)) => return self.close(frame.code, &frame.reason),
+            _ => {}
+        }
+        self.write_frames(|session| session.write(message))
     }
 
-    /// Closes the socket, and says why. What the client has sent before can still be read.
+    /// Closes the socket, and says why. What the client has sent before can still be read. The
+    /// client gets the first 123 bytes of the reason: the protocol has room for these.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -180,7 +196,7 @@ impl WebSocket {
     }
 
     fn say_farewell(&self, code: CloseCode, reason: &str) -> io::Result<()> {
-        let reason = reason.to_owned().into();
+        let reason = reason[..reason.floor_char_boundary(REASON)].into();
         let closed = self.write_frames(|session| session.close(Some(CloseFrame { code, reason })));
         match closed {
             // Both sides have said so before.

@@ -5,7 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::Duration;
-use tungstenite::{Error, Message, client::client, protocol::frame::coding::CloseCode};
+use tungstenite::protocol::{CloseFrame, frame::coding::CloseCode};
+use tungstenite::{Error, Message, client::client};
 
 type Client = tungstenite::WebSocket<TcpStream>;
 
@@ -102,6 +103,38 @@ fn others_send_while_one_thread_waits_for_a_message() {
         ),
         "{closed}"
     );
+    assert_eq!(server.shutdown(), 0);
+}
+
+/// A longer control frame would break the connection.
+#[test]
+fn control_frames_stay_within_the_protocol() {
+    let (server, arrived) = handing_out();
+    let server = start(server);
+    let long = "é".repeat(100);
+    let closings: [fn(&WebSocket, &str) -> std::io::Result<()>; 2] = [
+        |socket, reason| socket.close(CloseCode::Policy, reason),
+        |socket, reason| {
+            let (code, reason) = (CloseCode::Policy, reason.into());
+            socket.send(Message::Close(Some(CloseFrame { code, reason })))
+        },
+    ];
+    for close in closings {
+        let mut client = connect(&server);
+        let socket = arrived.recv().unwrap();
+        for message in [Message::Ping, Message::Pong] {
+            let error = socket.send(message(vec![7; 126].into())).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+        socket.send(Message::Ping(vec![7; 125].into())).unwrap();
+        assert!(matches!(client.read(), Ok(Message::Ping(_))));
+        close(&socket, &long).unwrap();
+        let Ok(Message::Close(Some(frame))) = client.read() else {
+            panic!("no farewell");
+        };
+        assert_eq!((frame.code, frame.reason.len()), (CloseCode::Policy, 122));
+        farewell(&mut client);
+    }
     assert_eq!(server.shutdown(), 0);
 }
 
