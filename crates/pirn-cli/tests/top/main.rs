@@ -132,7 +132,13 @@ fn groups_are_a_page_of_text() {
     assert_eq!(rows.len(), 1 + own(), "{page}");
     assert_has(
         &rows[0],
-        &["3", "waiting", "read", "running.rs:", "Stream::read"],
+        &[
+            "3",
+            "waiting",
+            "read",
+            "running.rs:",
+            "Socket as std::io::Read",
+        ],
     );
     let accepts = rows.iter().find(|row| row.contains("accept")).unwrap();
     assert_has(accepts, &["1", "waiting", "read", "running.rs:"]);
