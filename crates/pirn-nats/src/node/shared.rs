@@ -93,7 +93,7 @@ impl Shared {
     async fn answer(&self, to: String, answer: Result<Bytes, AskError>) {
         let sent = self.engine.publish(Packet::answer(to.clone(), answer));
         if let Err(error @ NodeError::TooLarge { .. }) = sent.await {
-            let failure = Failure::new(format!("the answer is {error}"));
+            let failure = Failure::new(format!("the answer was not sent: {error}"));
             let instead = Packet::answer(to, Err(AskError::Failed(failure)));
             drop(self.engine.publish(instead).await);
         }
