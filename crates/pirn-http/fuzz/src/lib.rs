@@ -2,7 +2,7 @@
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use pirn_http::{Client, IntoResponse, Limits, Method, Request, Response, Server, Status};
+use pirn_http::{Client, Handler, IntoResponse, Limits, Method, Request, Response, Server, Status};
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::Read;
@@ -35,7 +35,7 @@ impl Ours {
         let log = Arc::clone(&seen);
         let server = Server::new()
             .limits(Limits::default().head(HEAD))
-            .with(move |request: &mut Request, _| note(request, &log))
+            .with(move |request: &mut Request, _: &Handler| note(request, &log))
             .http2(false);
         Ours {
             client: server.client(),
@@ -51,7 +51,7 @@ impl Ours {
         let all = self.client.send(bytes);
         assert!(
             all.is_empty() || all.starts_with(b"HTTP/1.1 "),
-            "this is no answer: {:?}",
+            "not an answer: {:?}",
             String::from_utf8_lossy(&all)
         );
         std::mem::take(&mut self.seen.lock().unwrap())
@@ -93,7 +93,8 @@ pub fn hyper_requests(bytes: &[u8]) -> Vec<Seen> {
     runtime.block_on(async {
         let (client, server) = tokio::io::duplex(1 << 20);
         let log = Rc::clone(&seen);
-        let service = hyper::service::service_fn(move |request| note_hyper(request, Rc::clone(&log)));
+        let service =
+            hyper::service::service_fn(move |request| note_hyper(request, Rc::clone(&log)));
         let connection = hyper::server::conn::http1::Builder::new()
             .half_close(true)
             .max_buf_size(HEAD)
