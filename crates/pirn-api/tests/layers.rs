@@ -3,10 +3,10 @@
 //!
 //! One test scans all paths from a crate's root (`crate::…`) outside of comments and unit tests. A
 //! layer may also call one above it by a method that the layer above gives to a type of the layer
-//! below. So the other test wants the methods of a type in the module that defines it, but for two
-//! types of `pirn-http` ([`OPEN`]). Neither sees calls by what was handed down on purpose: traits,
-//! the functions that `set_hook` and the like store, and the symbol by which `sched::runtime`
-//! starts a runtime.
+//! below. So the other test demands that the module that defines a type also has its methods. Two
+//! types of `pirn-http` are exempt ([`OPEN`]). Neither test sees calls by what was handed down on
+//! purpose: traits, the functions that `set_hook` and the like store, and the symbol by which
+//! `sched::runtime` starts a runtime.
 
 use pirn_api::rust_files;
 use std::collections::HashMap;

@@ -10,7 +10,7 @@ pub(crate) fn read_in_time(
     seat: &Seat,
     read: impl FnOnce() -> io::Result<usize>,
 ) -> io::Result<usize> {
-    // Also if the client never has anybody wait for it.
+    // Also if the client's bytes are always there, so that no read waits.
     if seat.is_upload_late() {
         return Err(too_late(seat));
     }

@@ -214,7 +214,7 @@ fn handlers(counts: u32) -> usize {
 pub struct InHandler {
     /// The counts before this handler was counted.
     before: u32,
-    /// What was noted in its entry.
+    /// The frame that this handler's entry held before, for the drop to put back.
     hidden: HandlerFrame,
 }
 

@@ -287,13 +287,12 @@ mod tests {
                 // kernel keeps for a listener would wait for good.
                 let mut last = 0;
                 while !finished.load(Relaxed) {
-                    match fs::metadata(&path) {
-                        Ok(file) if file.ino() != last => {
-                            last = file.ino();
-                            assert_eq!(file.mode() & 0o777, 0o600);
-                            UnixStream::connect(&path).unwrap();
-                        }
-                        _ => {}
+                    if let Ok(file) = fs::metadata(&path)
+                        && file.ino() != last
+                    {
+                        last = file.ino();
+                        assert_eq!(file.mode() & 0o777, 0o600);
+                        UnixStream::connect(&path).unwrap();
                     }
                 }
             });
