@@ -8,7 +8,9 @@
 //!
 //! Lifetime: a claim is made under the lock of the list in which the `Wait` was found, and the
 //! waiter removes itself from every such list, under that lock, before its stack frame goes away.
-//! After the claim the `Wait` is not touched any more: the wake works on the thread ([`Wakeup`]).
+//! A platform thread goes on as soon as it is claimed, awake or not: so the claimer takes the `Wait`
+//! out of the list first, and does not touch it after the claim. The wake works on the thread
+//! ([`Wakeup`]).
 
 use crate::blocking::timer::Timer;
 use crate::no_suspend::{self, NoSuspend};

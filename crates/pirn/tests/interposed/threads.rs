@@ -184,6 +184,36 @@ fn a_priority_that_is_not_inherited_is_told_once() {
     [true, true].into_iter().for_each(wait);
 }
 
+/// Platform threads wait for such a mutex in the parking lot. One that is claimed while it is awake
+/// goes on at once: its waker must not look at its stack any more.
+#[watched]
+fn platform_threads_share_a_mutex_that_inherits_priorities() {
+    const THREADS: usize = 4;
+    const TURNS: usize = 20_000;
+    on_virtual(|| ()); // There is a runtime.
+    let mut sum = 0_usize;
+    // SAFETY: valid objects, used while they are there; `sum` under the mutex.
+    unsafe {
+        let (mut attributes, mut mutex) = (mem::zeroed(), mem::zeroed());
+        libc::pthread_mutexattr_init(&mut attributes);
+        libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT);
+        libc::pthread_mutex_init(&mut mutex, &attributes);
+        let (mutex, sum) = ((&raw mut mutex).addr(), (&raw mut sum).addr());
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(move || {
+                    for _ in 0..TURNS {
+                        assert_eq!(libc::pthread_mutex_lock(mutex as _), 0);
+                        *(sum as *mut usize) += 1;
+                        assert_eq!(libc::pthread_mutex_unlock(mutex as _), 0);
+                    }
+                });
+            }
+        });
+    }
+    assert_eq!(sum, THREADS * TURNS);
+}
+
 #[watched]
 fn locks_that_are_taken_time_out() {
     everywhere(|| {

@@ -15,7 +15,7 @@ mod count;
 pub(super) mod hand_over;
 mod queues;
 
-use self::queues::{Keyed, KeyedQueues, Visit};
+use self::queues::{Keyed, KeyedQueues, break_if};
 use crate::blocking::list::{Linked, Links, List};
 use crate::blocking::wait::{Outcome, Wait, WakeList, Wakeup};
 use crate::lock::Lock;
@@ -25,6 +25,7 @@ use crate::vthread::wait_reason::WaitReason;
 use crate::vthread::wait_word::Interruptible;
 use crate::{arch, no_suspend, vthread};
 use core::cell::Cell;
+use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 pub(crate) const BUCKETS: usize = 4096;
@@ -188,7 +189,7 @@ fn given_up(outcome: Outcome) -> Parked {
     }
 }
 
-/// Removes a waiter that was not woken from its list, if it is in one.
+/// Ends the stay of a waiter that was not woken. A waker may have taken it out of its list.
 fn leave(waiter: &LotWaiter) {
     loop {
         let home = waiter.bucket.load(Ordering::Relaxed); // Relaxed: checked under the lock.
@@ -222,10 +223,7 @@ pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
     match count {
         1 => usize::from(unpark_one(bucket, key, bits)),
         _ => wake_up_to(bucket, count, key, |waiters, collect| {
-            waiters.walk(key, |waiter| match waiter.bits & bits {
-                0 => Visit::Leave,
-                _ => collect(waiter),
-            });
+            waiters.take_while(key, |waiter| waiter.bits & bits != 0, collect);
         }),
     }
 }
@@ -233,16 +231,14 @@ pub fn unpark(key: usize, count: usize, bits: u32) -> usize {
 #[inline]
 fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
     let mut first = None;
-    bucket.waiters.lock().walk(key, |waiter| {
-        if waiter.bits & bits == 0 {
-            return Visit::Leave;
-        }
-        first = claim(bucket, waiter);
-        match first.is_some() {
-            true => Visit::TakeLast,
-            false => Visit::Leave,
-        }
-    });
+    bucket.waiters.lock().take_while(
+        key,
+        |waiter| waiter.bits & bits != 0,
+        |waiter| {
+            first = claim(bucket, waiter);
+            break_if(first.is_some())
+        },
+    );
     match first {
         Some(Wakeup::Virtual(thread)) if thread.is_due() => hand_over::wake(key, thread),
         Some(wakeup) => wakeup.perform(),
@@ -251,14 +247,14 @@ fn unpark_one(bucket: &Bucket, key: usize, bits: u32) -> bool {
     true
 }
 
-/// Wakes up to `count` of the threads that `walk` passes to its second argument, and lets them run
-/// first if it is the turn of one of them. Returns the number woken.
+/// Wakes up to `count` of the threads that `take` takes out and passes to its second argument, and
+/// lets them run first if it is the turn of one of them. Returns the number woken.
 #[inline(never)]
 fn wake_up_to(
     bucket: &Bucket,
     count: usize,
     key: usize,
-    mut walk: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> Visit),
+    mut take: impl FnMut(&mut KeyedQueues<LotWaiter>, &mut dyn FnMut(&LotWaiter) -> ControlFlow<()>),
 ) -> usize {
     let mut waiters = bucket.waiters.lock();
     let most = count::bound(&bucket.waiting, count);
@@ -266,7 +262,7 @@ fn wake_up_to(
     while woken < most {
         let mut wakes = WakeList::new();
         let left = most - woken;
-        walk(&mut waiters, &mut |waiter| {
+        take(&mut waiters, &mut |waiter| {
             if waiter.wait.take_turn() {
                 lock.get_or_insert_with(|| hand_over::is_free_lock(key));
             }
@@ -297,25 +293,27 @@ pub fn any_waiting(key: usize) -> bool {
 #[inline]
 pub(super) fn wake_all(bucket: usize) {
     wake_up_to(&LOT[bucket], usize::MAX, 0, |waiters, collect| {
-        waiters.walk_all(collect);
+        waiters.take_all_while(collect);
     });
 }
 
-/// Claims a waiter, and adds its wake to `wakes`. The visit ends when there are `count` wakes, or
-/// the list is full.
-fn collect(bucket: &Bucket, waiter: &LotWaiter, wakes: &mut WakeList, count: usize) -> Visit {
+/// Claims a waiter that has been taken out, and adds its wake to `wakes`. Breaks when there are
+/// `count` wakes, or the list is full.
+fn collect(
+    bucket: &Bucket,
+    waiter: &LotWaiter,
+    wakes: &mut WakeList,
+    count: usize,
+) -> ControlFlow<()> {
     let Some(wakeup) = claim(bucket, waiter) else {
-        return Visit::Leave;
+        return ControlFlow::Continue(());
     };
     wakes.push(wakeup);
-    match wakes.len() == count || wakes.is_full() {
-        true => Visit::TakeLast,
-        false => Visit::Take,
-    }
+    break_if(wakes.len() == count || wakes.is_full())
 }
 
-/// Claims a waiter, which the caller takes out of the bucket. A waiter that has just timed out
-/// leaves by itself.
+/// Claims a waiter that has been taken out of the bucket: when it is claimed, it may be gone. A
+/// waiter that has just timed out still counts, and [leaves](leave) by itself.
 #[inline]
 fn claim(bucket: &Bucket, waiter: &LotWaiter) -> Option<Wakeup> {
     let wakeup = waiter.wait.claim(Outcome::Ready)?;

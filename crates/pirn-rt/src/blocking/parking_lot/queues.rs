@@ -19,7 +19,6 @@
 use crate::blocking::list::{Linked, List};
 use crate::own_vec::OwnVec;
 use core::ops::ControlFlow;
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The maximum number of waiters in one list for all keys, unless there is no memory for a table.
@@ -35,17 +34,6 @@ pub(super) fn bucket_of<const BUCKETS: usize>(key: usize) -> usize {
 pub(crate) trait Keyed: Linked {
     /// Returns the key. It changes only while the waiter is in no list.
     fn key(&self) -> usize;
-}
-
-/// The answer of a visitor about a waiter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Visit {
-    /// The waiter stays in its queue.
-    Leave,
-    /// The waiter is taken out.
-    Take,
-    /// The waiter is taken out, and no other is visited: even a look at the next is a cache miss.
-    TakeLast,
 }
 
 /// See the module's documentation.
@@ -100,40 +88,49 @@ impl<T: Keyed> KeyedQueues<T> {
         }
     }
 
-    /// Visits the waiters of `key` in order of arrival, and takes out a waiter if `visit` says so.
+    /// Takes the waiters of `key` that `wants` accepts out of the queue, in order of arrival, and calls
+    /// `taken` with each, until that breaks: even a look at the next is a cache miss.
+    ///
+    /// `taken` may claim the waiter. A platform thread goes on as soon as it is claimed, and its stack
+    /// frame is gone: so no queue may refer to the waiter by then.
     #[inline]
-    pub(crate) fn walk(&mut self, key: usize, mut visit: impl FnMut(&T) -> Visit) {
+    pub(crate) fn take_while(
+        &mut self,
+        key: usize,
+        wants: impl Fn(&T) -> bool,
+        taken: impl FnMut(&T) -> ControlFlow<()>,
+    ) {
         if let Some(place) = self.table.place_of(key) {
-            let _ = take_from(self.table.queue_at(place), visit);
+            let _ = take_from(self.table.queue_at(place), wants, taken);
             self.table.tidy(place);
         } else {
-            let _ = self.walk_few(|waiter| match waiter.key() == key {
-                true => visit(waiter),
-                false => Visit::Leave,
-            });
+            let _ = self.take_few(|waiter| waiter.key() == key && wants(waiter), taken);
         }
     }
 
     /// Takes out the first `count` waiters of `key`, in order of arrival.
     pub(crate) fn take(&mut self, key: usize, count: usize) -> List<T> {
-        let mut taken = List::new();
-        for _ in 0..count {
-            let mut first = None;
-            self.walk(key, |waiter| {
-                first = Some(NonNull::from(waiter));
-                Visit::TakeLast
-            });
-            let Some(first) = first else { break };
-            // SAFETY: it was in our queue, so it is valid, and it is in no list now.
-            unsafe { taken.append(first.as_ref()) };
+        let mut list = List::new();
+        let mut left = count;
+        if left > 0 {
+            self.take_while(
+                key,
+                |_| true,
+                |waiter| {
+                    // SAFETY: it was in our queue, so it is valid, and it is in no list now.
+                    unsafe { list.append(waiter) };
+                    left -= 1;
+                    break_if(left == 0)
+                },
+            );
         }
-        taken
+        list
     }
 
-    /// Does what [`walk`](Self::walk) does for the waiters of all keys, one key after the other.
-    /// May visit a waiter twice.
-    pub(crate) fn walk_all(&mut self, mut visit: impl FnMut(&T) -> Visit) {
-        let mut flow = self.walk_few(&mut visit);
+    /// Does what [`take_while`](Self::take_while) does for the waiters of all keys, one key after
+    /// the other.
+    pub(crate) fn take_all_while(&mut self, mut taken: impl FnMut(&T) -> ControlFlow<()>) {
+        let mut flow = self.take_few(|_| true, &mut taken);
         let mut place = 0;
         while flow.is_continue() && place < self.table.capacity() {
             let queue = self.table.queue_at(place);
@@ -141,19 +138,22 @@ impl<T: Keyed> KeyedQueues<T> {
                 place += 1;
                 continue;
             }
-            flow = take_from(queue, &mut visit);
+            flow = take_from(queue, |_| true, &mut taken);
             // If this place is free now, another queue may have moved to it.
             place += usize::from(!self.table.tidy(place));
         }
     }
 
     #[inline]
-    fn walk_few(&mut self, mut visit: impl FnMut(&T) -> Visit) -> ControlFlow<()> {
+    fn take_few(
+        &mut self,
+        wants: impl Fn(&T) -> bool,
+        mut taken: impl FnMut(&T) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let few_len = &mut self.few_len;
-        take_from(&mut self.few, |waiter| {
-            let answer = visit(waiter);
-            *few_len -= u32::from(answer != Visit::Leave);
-            answer
+        take_from(&mut self.few, wants, |waiter| {
+            *few_len -= 1;
+            taken(waiter)
         })
     }
 
@@ -181,20 +181,31 @@ impl<T: Keyed> KeyedQueues<T> {
     }
 }
 
-/// Visits the waiters of a list. Breaks if `visit` wants no more.
+/// Takes the waiters that `wants` accepts out of a list, and calls `taken` with each, until that
+/// breaks.
 #[inline]
-fn take_from<T: Linked>(list: &mut List<T>, mut visit: impl FnMut(&T) -> Visit) -> ControlFlow<()> {
+fn take_from<T: Linked>(
+    list: &mut List<T>,
+    wants: impl Fn(&T) -> bool,
+    mut taken: impl FnMut(&T) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     list.walk(|list, waiter| {
-        let answer = visit(waiter);
-        if answer != Visit::Leave {
-            // SAFETY: the walk found it in this list.
-            unsafe { list.remove(waiter) };
+        if !wants(waiter) {
+            return ControlFlow::Continue(());
         }
-        match answer {
-            Visit::TakeLast => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
+        // SAFETY: the walk found it in this list.
+        unsafe { list.remove(waiter) };
+        taken(waiter)
     })
+}
+
+/// Returns `Break` if this is the last.
+#[inline]
+pub(super) fn break_if(is_last: bool) -> ControlFlow<()> {
+    match is_last {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
 }
 
 /// The places of the smallest table.

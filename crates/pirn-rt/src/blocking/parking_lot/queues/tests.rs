@@ -1,6 +1,6 @@
 use super::*;
 use crate::blocking::list::{Links, STEPS};
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 struct Item {
@@ -39,21 +39,24 @@ fn append_all(queues: &mut KeyedQueues<Item>, items: &[Item]) {
 
 /// Returns the numbers of the waiters of `key`, in order.
 fn waiting_for(queues: &mut KeyedQueues<Item>, key: usize) -> Vec<usize> {
-    let mut numbers = Vec::new();
-    queues.walk(key, |item| {
+    let numbers = RefCell::new(Vec::new());
+    let note = |item: &Item| {
         assert_eq!(item.key.get(), key);
-        numbers.push(item.number);
-        Visit::Leave
-    });
-    numbers
+        numbers.borrow_mut().push(item.number);
+        false
+    };
+    queues.take_while(key, note, |_| unreachable!("none is wanted"));
+    numbers.into_inner()
 }
 
 fn take_first(queues: &mut KeyedQueues<Item>, key: usize) -> Option<usize> {
     let mut first = None;
-    queues.walk(key, |item| {
+    let note = |item: &Item| {
+        assert!(!item.links.is_linked(), "a claimed item may be gone");
         first = Some(item.number);
-        Visit::TakeLast
-    });
+        ControlFlow::Break(())
+    };
+    queues.take_while(key, |_| true, note);
     first
 }
 
@@ -106,33 +109,26 @@ fn keys_without_a_place_are_found_too() {
 }
 
 #[test]
-fn all_waiters_are_visited_and_may_all_be_taken() {
+fn all_waiters_are_taken_up_to_the_last_that_is_asked_for() {
     for count in [1, 2, 3, 100, 6000] {
         let items = items(count, |number| number / 2 * 4);
         let mut queues = KeyedQueues::new();
         append_all(&mut queues, &items);
-        let mut visits = vec![0; count];
-        queues.walk_all(|item| {
-            visits[item.number] += 1;
-            match item.number % 3 {
-                0 => Visit::Leave,
-                _ => Visit::Take,
+        for asked in [10, usize::MAX] {
+            let before = items.iter().filter(|item| item.links.is_linked()).count();
+            let mut taken = 0;
+            queues.take_all_while(|item| {
+                assert!(!item.links.is_linked(), "a claimed item may be gone");
+                taken += 1;
+                break_if(taken == asked)
+            });
+            assert_eq!(taken, before.min(asked));
+            for item in &items {
+                let waits = waiting_for(&mut queues, item.key.get()).contains(&item.number);
+                assert_eq!(waits, item.links.is_linked());
             }
-        });
-        assert!(visits.iter().all(|&visits| visits > 0));
-        for number in 0..count {
-            let left = waiting_for(&mut queues, number / 2 * 4).contains(&number);
-            assert_eq!(left, number % 3 == 0);
         }
-        let mut taken = 0;
-        queues.walk_all(|_| {
-            taken += 1;
-            match taken {
-                10 => Visit::TakeLast,
-                _ => Visit::Take,
-            }
-        });
-        assert_eq!(taken, count.div_ceil(3).min(10));
+        assert!(items.iter().all(|item| !item.links.is_linked()));
     }
 }
 
