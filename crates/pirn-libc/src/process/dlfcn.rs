@@ -10,16 +10,15 @@
 //! To look something up, libc itself takes the linker's lock of loading, which another thread holds
 //! while a library's initialisers run, and these may park.
 
-use crate::process::linker::{ObjectsLocked, wait_while_loading};
+use crate::process::linker::{DLSYM, ObjectsLocked, wait_while_loading};
 use crate::registry::interposed;
-use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
 use pirn_libc_macros::libc_fn;
-use pirn_rt::arch::{RETURN, call_as_if_from, forward};
+use pirn_rt::arch::{RETURN, call_as_if_from, forward_when};
 use pirn_rt::glibc::{late, objects};
 use pirn_rt::sched::preempt;
 use pirn_rt::stack::region;
-use pirn_rt::sys;
 
 type Destructor = *const c_void;
 type Found = *mut libc::Dl_info;
@@ -129,30 +128,16 @@ pub(crate) fn catch_up() -> Result<(), String> {
     late::catch_up(|visit| region::for_each_open(|slot| visit(slot.tp())))
 }
 
-forward! {
-    /// `dlsym`.
+forward_when! {
+    /// `dlsym`. The version is the first of x86-64, which all C libraries have.
     ///
     /// # Safety
     /// As for libc's function of this name.
-    dlsym => before_dlsym
+    dlsym(when DLSYM, else "GLIBC_2.2.5") => before_dlsym
 }
 
 /// Waits until `dlsym` would not. Returns the address of libc's.
 extern "C" fn before_dlsym() -> *mut c_void {
-    static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
     wait_while_loading(c"dlsym");
-    // Relaxed: a code address needs no ordering, and a second lookup gives the same answer.
-    let known = REAL.load(Relaxed);
-    if !known.is_null() {
-        return known;
-    }
-    // The first version of x86-64, which all have. `dlsym` cannot be asked.
-    let (name, version): (*const c_char, _) = (c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr());
-    // SAFETY: valid C strings.
-    let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name, version) };
-    if found.is_null() {
-        sys::fatal(&["the C library has no `dlsym`"]);
-    }
-    REAL.store(found, Relaxed);
-    found
+    DLSYM.load(Relaxed) // Relaxed: a code address needs no ordering.
 }

@@ -37,6 +37,9 @@ type Mutex = *mut pthread_mutex_t;
 /// One of the linker's locks; null: not known yet, so that there are no virtual threads.
 struct LinkerLock(AtomicPtr<pthread_mutex_t>);
 
+/// The address of libc's `dlsym`; null: there are no virtual threads yet.
+pub(super) static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
 /// Held while a library is opened or closed.
 static LOADING: LinkerLock = LinkerLock(AtomicPtr::new(core::ptr::null_mut()));
 /// Held while the list of loaded objects changes, or is walked.
@@ -95,6 +98,12 @@ pub fn install() -> Result<(), String> {
         }
         LAYOUT.0.store(layout, Relaxed);
     }
+    // The first version of x86-64, which all have. SAFETY: valid C strings.
+    let next = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) };
+    if next.is_null() {
+        return Err("this C library has no `dlsym`".into());
+    }
+    DLSYM.store(next, Relaxed);
     LOADING.0.store(loading, Relaxed);
     Ok(())
 }
@@ -236,8 +245,8 @@ impl Drop for ObjectsLocked {
 /// which libc takes that lock: only threads that are mounted just then may still find it taken.
 pub(super) fn wait_while_loading(call: &'static CStr) {
     let mutex = LOADING.get();
-    // SAFETY: one of the linker's mutexes, whose first word says whether it is locked. Relaxed: a
-    // hint.
+    // SAFETY: one of the linker's mutexes, whose first word says whether it is locked. Relaxed: the
+    // lock may be taken right after any look.
     let taken = || unsafe { AtomicU32::from_ptr(mutex.cast()) }.load(Relaxed) != 0;
     // SAFETY: one of the linker's mutexes, whose first word says whether it is locked.
     if virtual_thread().is_none() || !taken() || unsafe { sync::owns(mutex) } {
