@@ -173,6 +173,11 @@ pub(crate) unsafe fn at_any_instruction() {
     }
 }
 
+/// Returns whether the running thread is cancelled asynchronously.
+pub(crate) fn is_due_anywhere() -> bool {
+    posix::own().is_some_and(|own| own.is_cancelled_anywhere())
+}
+
 #[libc_fn]
 pub unsafe fn pthread_cancel(thread: pthread_t) -> c_int {
     let Some(record) = posix::find(thread) else {

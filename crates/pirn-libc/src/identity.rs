@@ -20,7 +20,7 @@ use pirn_libc_macros::libc_fn;
 use pirn_rt::glibc::tls;
 use pirn_rt::stack::{Slot, region};
 use pirn_rt::sys::{self, Errno, call};
-use pirn_rt::vthread::{self, table};
+use pirn_rt::vthread::{self, Core, table};
 use pirn_rt::{arch, sched::runtime};
 
 interposed! {
@@ -108,16 +108,27 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
     let Some(slot) = Slot::of_tid(id.cast_unsigned()) else {
         return Ok(Whose::Kernels);
     };
-    let exists = runtime::is_started() && region::exists(slot) && {
-        let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
-        // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
-        let same = unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32;
-        same && (table::has_thread(slot) || posix::find(slot.tp() as pthread_t).is_some())
-    };
-    match exists {
+    let may_be = runtime::is_started() && region::exists(slot);
+    match may_be && is_in(slot, id) && table::has_thread(slot) {
         true => Ok(Whose::Virtual(slot.tp() as pthread_t)),
         false => Err(Errno(libc::ESRCH)),
     }
+}
+
+/// Returns whether the thread in a slot that exists has this id, or the last one there had it.
+fn is_in(slot: Slot, id: pid_t) -> bool {
+    let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
+    // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
+    unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32
+}
+
+/// Calls `f` with the virtual thread in a slot, if there is one, and it has this id, if one is
+/// given. The thread may end at any time until `f` is called, and then its slot is another's.
+///
+/// As [`table::visit`]: `f` is short, and no handler that visits a thread may run meanwhile.
+pub(crate) fn visit<R>(slot: Slot, id: Option<pid_t>, f: impl FnOnce(&Core) -> R) -> Option<R> {
+    let is_it = || id.is_none_or(|id| is_in(slot, id));
+    table::visit(slot, |core| is_it().then(|| f(core))).flatten()
 }
 
 /// Returns the running virtual thread's own id, if this one, the kernel's, is its carrier's: what

@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{pthread_attr_t, pthread_t};
 use pirn_rt::stack::Slot;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::Core;
 use std::sync::OnceLock;
 
 /// A start routine, which `pthread_exit` and cancellation may unwind.
@@ -87,8 +86,6 @@ pub trait Record: Cancellable {
     /// creator has asked for.
     fn stack(&self, slot: Slot) -> (usize, usize);
 
-    fn core(&self) -> &Core;
-
     /// Notes the result of the running thread, which ends by `pthread_exit`.
     fn exit_with(&self, value: *mut c_void);
 }
@@ -119,6 +116,9 @@ pub trait Cancellable {
     /// # Safety
     /// As for [`point`](crate::cancel::point).
     unsafe fn test_cancel(&self);
+
+    /// Returns whether the thread is cancelled asynchronously, and has not acted yet.
+    fn is_cancelled_anywhere(&self) -> bool;
 
     /// Ends the running thread if it is cancelled asynchronously: it may be anywhere in its own
     /// code.
@@ -196,12 +196,6 @@ pub(crate) fn find(thread: pthread_t) -> Option<&'static dyn Record> {
 /// Returns the record of the running thread, if `pthread_create` has made it.
 pub(crate) fn own() -> Option<&'static dyn Record> {
     threads()?.own()
-}
-
-/// Returns what the runtime knows of a thread, if it is a virtual one that `pthread_create` has
-/// made.
-pub(crate) fn core_of(thread: pthread_t) -> Option<&'static Core> {
-    Some(find(thread)?.core())
 }
 
 /// Notes that the program sets default attributes of threads.

@@ -20,14 +20,16 @@
 //!
 //! A thread with asynchronous cancellation also acts at once if it cancels itself, and while it
 //! computes: the canceller requests a [safe point](pirn_rt::sched::safepoint), which interrupts the
-//! thread in its own code ([`at_any_instruction`]). If the thread is in a wait that is no
-//! cancellation point, it acts after the wait.
+//! thread in its own code. If that is code of `libpirn.so` just then, whose frames cannot be
+//! unwound from any instruction, or if the thread is in a wait that is no cancellation point, the
+//! monitor interrupts it again later.
 
 use crate::record::{self, Cancellation, Pthread};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use pirn_libc::posix::{Cancellable, Record};
 use pirn_rt::glibc::symbols::real;
+use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched::safepoint;
 use pirn_rt::vthread;
 
@@ -65,24 +67,31 @@ impl Cancellable for Pthread {
         }
     }
 
+    fn is_cancelled_anywhere(&self) -> bool {
+        self.cancellation.is_asynchronous() && self.cancellation.is_due()
+    }
+
     unsafe fn test_cancel_anywhere(&self) {
-        if self.cancellation.is_asynchronous() {
+        if self.is_cancelled_anywhere() {
             // SAFETY: the caller's contract.
-            unsafe { self.test_cancel() };
+            unsafe { act(self) }
         }
     }
 
     unsafe fn cancel(&self) {
         let state = &self.cancellation;
-        let again = state.change(Cancellation::PENDING, true) != 0;
-        let is_own = record::own().is_some_and(|own| ptr::eq(own, self));
-        if is_own {
+        if record::own().is_some_and(|own| ptr::eq(own, self)) {
+            state.change(Cancellation::PENDING, true);
             // SAFETY: the caller's contract.
-            unsafe { self.test_cancel_anywhere() };
+            return unsafe { self.test_cancel_anywhere() };
         }
-        if !again && !is_own && state.is_due() && !self.has_ended() {
-            // SAFETY: the caller's contract: the program may still use the thread's `pthread_t`.
-            unsafe { self.interrupt() };
+        // As soon as the bit is set the thread may act, end, and be joined: the record stays until
+        // the reference is dropped. No handler or cancellation of the caller's comes in between.
+        let _section = NoSuspend::new();
+        let _kept = self.core().to_ref();
+        let again = state.change(Cancellation::PENDING, true) != 0;
+        if !again && state.is_due() && !self.has_ended() {
+            self.interrupt();
             if state.is_asynchronous() {
                 safepoint::request(self.core()); // It looks where it computes.
             }

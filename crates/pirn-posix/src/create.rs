@@ -282,6 +282,8 @@ pub(crate) unsafe fn create(
         record.signals.mask.store(blocked, Ordering::SeqCst);
         process_wide::watch(); // The thread may take signals that its creator blocks.
     }
+    // SAFETY: the thread is scheduled below.
+    unsafe { new.enter() };
     leaving::enter();
     account::count_virtual();
     // SAFETY: the caller's contract. Before the thread starts: it may look there.

@@ -159,6 +159,22 @@ impl Pthread {
         slot.tp() as pthread_t
     }
 
+    /// Lets others find the thread by its id.
+    ///
+    /// # Safety
+    /// After [`lay_out`](Self::lay_out), once, of a thread that is about to be scheduled.
+    pub(crate) unsafe fn enter(&self) {
+        let (_, slot) = self.place();
+        // SAFETY: the caller's contract.
+        unsafe { life::enter(slot, self.core()) };
+    }
+
+    /// Returns what the runtime knows of it.
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: there until the thread is joined, or detached and ended.
+        unsafe { self.place().0.as_ref() }
+    }
+
     fn place(&self) -> (NonNull<Core>, Slot) {
         match self.place.get() {
             Some(place) => place,
@@ -190,10 +206,7 @@ impl Pthread {
 
     /// Ends the thread's wait, if it is in one that interrupts end, and makes the next one end at
     /// once.
-    ///
-    /// # Safety
-    /// The thread has not been joined, nor detached and ended.
-    pub(crate) unsafe fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let (core, _) = self.place();
         let section = NoSuspend::new();
         let effect = self.core().wait.interrupt(Outcome::Interrupted as u32);
@@ -322,11 +335,6 @@ impl Record for Pthread {
 
     fn stack(&self, slot: Slot) -> (usize, usize) {
         (slot.bottom() + self.more_guard.get(), self.guard)
-    }
-
-    fn core(&self) -> &Core {
-        // SAFETY: there until the thread is joined, or detached and ended.
-        unsafe { self.place().0.as_ref() }
     }
 
     fn exit_with(&self, value: *mut c_void) {

@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering::SeqCst;
 use libc::{siginfo_t, ucontext_t};
 use pirn_rt::arch::{self, SavedRegisters};
 use pirn_rt::no_suspend::{self, NoSuspend};
+use pirn_rt::sched::preempt;
 use pirn_rt::sched::safepoint::{self, Ran};
 use pirn_rt::sys::{self, call};
 use pirn_rt::sys::{Errno, SysResult};
@@ -35,12 +36,17 @@ pub fn at_once() {
 }
 
 /// Delivers the signals that are pending for the running thread. `place` has the registers of the
-/// thread if it was interrupted in its own code, where it may also act on a cancellation.
-pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> Ran {
-    if place.is_some() {
-        // SAFETY: the frames up to the thread's own code have nothing to drop.
-        unsafe { cancel::at_any_instruction() };
-    }
+/// thread if it was interrupted in its own code, where it may also act on a cancellation. Returns
+/// with what it has run whether a cancellation is left, for another instruction.
+pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -> (Ran, bool) {
+    let is_left = match &place {
+        Some(place) if !preempt::is_in_own_object(place) => {
+            // SAFETY: the frames up to the thread's own code have nothing to drop.
+            unsafe { cancel::at_any_instruction() };
+            false
+        }
+        _ => cancel::is_due_anywhere(),
+    };
     let mut ran = Ran::Nothing;
     loop {
         process_wide::look_again(thread.signals.wanted());
@@ -49,7 +55,7 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
         let section = NoSuspend::new();
         let ready = thread.signals.deliverable();
         if ready == 0 {
-            return ran;
+            return (ran, is_left);
         }
         let signal = ready.trailing_zeros() as c_int + 1;
         let Some(mut info) = sending::take(&thread, signal) else {

@@ -3,7 +3,7 @@
 
 use crate::forward::number;
 use crate::identity::{self, Whose, slot_of};
-use crate::posix::core_of;
+use crate::posix;
 use crate::registry::interposed;
 use crate::signals::masks::InKernel;
 use crate::signals::{delivery, information};
@@ -17,7 +17,7 @@ use pirn_rt::sched::safepoint;
 use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SignalInfo, SysResult, call};
 use pirn_rt::vthread::signals::bit;
-use pirn_rt::vthread::{self, Core, table};
+use pirn_rt::vthread::{self, Core};
 
 interposed! {
     family "Signals to threads" for Correctness;
@@ -166,13 +166,13 @@ pub(crate) fn take(thread: &Core, signal: c_int) -> Option<siginfo_t> {
 /// A virtual thread as the target of a signal.
 enum Target<'a> {
     Oneself(&'a Core),
-    /// Made by `pthread_create`: the record stays until it is joined.
-    Joinable(&'a Core),
-    Resident(Slot),
+    /// The thread in this slot, with this id if the sender has named it by that. It may end at any
+    /// time: because of the signal, too.
+    Another(Slot, Option<pid_t>),
 }
 
-/// Returns the target, if it is a virtual thread.
-fn target<'a>(thread: pthread_t) -> Option<Target<'a>> {
+/// Returns the target, if it is a virtual thread. `id`: by what the sender has named it.
+fn target<'a>(thread: pthread_t, id: Option<pid_t>) -> Option<Target<'a>> {
     if !runtime::is_started() {
         return None;
     }
@@ -183,10 +183,7 @@ fn target<'a>(thread: pthread_t) -> Option<Target<'a>> {
         // SAFETY: the running thread's record, which outlives the call.
         return Some(Target::Oneself(unsafe { own.as_ptr().as_ref() }));
     }
-    Some(match core_of(thread) {
-        Some(core) => Target::Joinable(core),
-        None => Target::Resident(slot),
-    })
+    Some(Target::Another(slot, id))
 }
 
 /// Sends a signal, or 0, to a virtual thread.
@@ -204,31 +201,28 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
             delivery::at_once();
             result
         }
-        Target::Joinable(thread) => {
+        &Target::Another(slot, id) => {
             // A handler could wait for what this thread holds.
             let _undisturbed = InKernel::of_helper();
-            match thread.has_ended() {
-                true => Ok(()), // As glibc has it.
-                false => post(thread),
-            }
-        }
-        Target::Resident(slot) => {
-            // A handler could wait for what this thread holds.
-            let _undisturbed = InKernel::of_helper();
-            table::visit(*slot, post).unwrap_or(Err(Errno(libc::ESRCH)))
+            // As glibc has it: a thread that has ended can be named until it is joined.
+            let is_named = || id.is_none() && posix::find(slot.tp() as pthread_t).is_some();
+            identity::visit(slot, id, post).unwrap_or_else(|| match is_named() {
+                true => Ok(()),
+                false => Err(Errno(libc::ESRCH)),
+            })
         }
     }
 }
 
-/// Sends a signal to a virtual thread, with all that comes with it.
-pub(crate) fn send_info(thread: pthread_t, info: &siginfo_t) -> SysResult {
-    let target = target(thread).ok_or(Errno(libc::ESRCH))?;
+/// Sends a signal to the virtual thread with this id, with all that comes with it.
+pub(crate) fn send_info(thread: pthread_t, id: pid_t, info: &siginfo_t) -> SysResult {
+    let target = target(thread, Some(id)).ok_or(Errno(libc::ESRCH))?;
     send(&target, info).map(|()| 0)
 }
 
 #[libc_fn]
 pub unsafe fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
-    match target(thread) {
+    match target(thread, None) {
         None => libcs!(),
         Some(target) => number(send(&target, &plain(signal))),
     }
@@ -236,7 +230,7 @@ pub unsafe fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
 
 #[libc_fn]
 pub unsafe fn pthread_sigqueue(thread: pthread_t, signal: c_int, value: sigval) -> c_int {
-    match target(thread) {
+    match target(thread, None) {
         None => libcs!(),
         Some(target) => {
             let info = information_of(signal, libc::SI_QUEUE, value.sival_ptr as usize);
@@ -258,7 +252,7 @@ pub(crate) fn to_id(process: Option<pid_t>, id: pid_t, signal: c_int) -> SysResu
         (Whose::Virtual(_), Some(process)) if process.cast_unsigned() != std::process::id() => {
             Err(Errno(libc::ESRCH))
         }
-        (Whose::Virtual(thread), _) => send_info(thread, &plain(signal)),
+        (Whose::Virtual(thread), _) => send_info(thread, id, &plain(signal)),
         // SAFETY: no pointers.
         (Whose::Kernels, Some(process)) => unsafe { call!(libc::SYS_tgkill, process, id, signal) },
         // SAFETY: no pointers.
@@ -292,7 +286,7 @@ pub(crate) unsafe fn queue_to_id(
     // SAFETY: readable a moment ago.
     let mut info = unsafe { (info as *const siginfo_t).read_unaligned() };
     info.si_signo = signal;
-    Some(send_info(thread, &info))
+    Some(send_info(thread, id, &info))
 }
 
 #[cfg(test)]

@@ -253,10 +253,10 @@ fn pass_on(info: SignalInfo) {
         (entry.thread, info.instead(entry.signal, entry.value))
     });
     drop(entries);
-    if let Some((thread, info)) = found
-        && let Ok(Whose::Virtual(thread)) = identity::find(thread)
+    if let Some((id, info)) = found
+        && let Ok(Whose::Virtual(thread)) = identity::find(id)
     {
-        let _ = sending::send_info(thread, &as_c(info)); // It may end meanwhile.
+        let _ = sending::send_info(thread, id, &as_c(info)); // It may end meanwhile.
     }
     PASSING.store(0, SeqCst);
 }

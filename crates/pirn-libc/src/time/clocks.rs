@@ -15,18 +15,20 @@
 //! `clock_gettime` is called more often than most of what we define, and nearly always for one of
 //! the first three clocks: these go on to libc's own with a compare and a jump.
 
-use crate::identity::{self, is_virtual};
-use crate::posix::{self, core_of};
+use crate::identity::{self, is_virtual, slot_of};
+use crate::posix;
 use crate::registry::interposed;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use libc::{clockid_t, pthread_t, rusage, timespec};
+use libc::{clockid_t, pid_t, pthread_t, rusage, timespec};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::arch::forward_below;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::glibc::tls;
+use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched::cpu_time;
+use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SysResult, call, to_c};
 use pirn_rt::time::{self, LIBCS_CLOCK, libcs_clock};
 use pirn_rt::vthread::{self, Core};
@@ -56,7 +58,8 @@ forward_below! {
 enum Whose {
     /// The running virtual thread's.
     Own,
-    Anothers(pthread_t),
+    /// Another thread's: the one with this id.
+    Anothers(Slot, pid_t),
     Kernels,
 }
 
@@ -79,14 +82,17 @@ fn find(clock: clockid_t) -> Result<Whose, Errno> {
         identity::Whose::Virtual(thread) if thread == unsafe { libc::pthread_self() } => {
             Ok(Whose::Own)
         }
-        identity::Whose::Virtual(thread) => Ok(Whose::Anothers(thread)),
+        identity::Whose::Virtual(thread) => match slot_of(thread) {
+            Some(slot) => Ok(Whose::Anothers(slot, clock)),
+            None => Err(Errno(libc::EINVAL)),
+        },
         identity::Whose::Kernels => Ok(Whose::Kernels),
     }
 }
 
 /// Returns whether a clock belongs to another virtual thread than the running one.
 pub(crate) fn is_anothers(clock: clockid_t) -> bool {
-    matches!(find(clock), Ok(Whose::Anothers(_)))
+    matches!(find(clock), Ok(Whose::Anothers(..)))
 }
 
 /// `clock_gettime`, of any clock.
@@ -98,7 +104,10 @@ pub(crate) unsafe extern "C" fn read(clock: clockid_t, place: *mut timespec) -> 
         // SAFETY: the caller's contract.
         Ok(Whose::Kernels) => return unsafe { libcs_clock(clock, place) },
         Ok(Whose::Own) => cpu_time::own(),
-        Ok(Whose::Anothers(thread)) => core_of(thread).map(cpu_time::of),
+        Ok(Whose::Anothers(slot, id)) => {
+            let _section = NoSuspend::new(); // No handler of this thread visits one meanwhile.
+            identity::visit(slot, Some(id), cpu_time::of)
+        }
         Err(e) => return to_c(Err(e)) as c_int,
     };
     let Some(nanos) = nanos else {

@@ -41,7 +41,9 @@ fn other_duties_have_no_time() {
 fn who_mounts_first_is_not_held() {
     let word = MountFlags::new();
     assert!(!word.ask(), "it has no stack");
-    word.take(|_| ());
+    word.time(1 << 40);
+    assert!(!word.ask(), "it still has none");
+    assert!(word.take(|_| ()).is_first());
     assert!(word.ask());
     assert!(!word.ask(), "one asks at a time");
     assert_eq!(word.take(|_| ()).runnable_for(|| 1 << 40), None);

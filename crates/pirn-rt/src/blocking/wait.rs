@@ -8,9 +8,8 @@
 //!
 //! Lifetime: a claim is made under the lock of the list in which the `Wait` was found, and the
 //! waiter removes itself from every such list, under that lock, before its stack frame goes away.
-//! A platform thread goes on as soon as it is claimed, awake or not: so the claimer takes the `Wait`
-//! out of the list first, and does not touch it after the claim. The wake works on the thread
-//! ([`Wakeup`]).
+//! A platform thread goes on as soon as it is claimed: so the claimer takes the `Wait` out of the
+//! list first, and does not touch it after the claim. The wake works on the thread ([`Wakeup`]).
 
 use crate::blocking::timer::Timer;
 use crate::no_suspend::{self, NoSuspend};
@@ -143,7 +142,8 @@ impl Wait {
         }
     }
 
-    /// Returns an episode of the running thread that an interrupt or a safe point request ends.
+    /// Returns an episode of the running thread that an interrupt or a safe point request ends: but
+    /// for a wait in a signal handler, which neither ends.
     ///
     /// The thread must block on it before it begins another one.
     ///
@@ -155,11 +155,13 @@ impl Wait {
         interruptible: Interruptible,
     ) -> Result<Wait, Outcome> {
         let mut wait = Wait::new(reason);
-        // The word stays while the running thread does, and so while it waits.
+        // The word stays while the running thread does, and so while it waits. In a handler it may
+        // be the word of the wait that the handler has interrupted: this one has its own.
         let begin = |word: &WaitWord| (NonNull::from(word), word.begin(interruptible));
         let begun = match wait.thread {
             // SAFETY: the running thread's.
             Some(thread) => Some(begin(unsafe { &(*thread.as_ptr()).wait })),
+            None if no_suspend::in_handler() => None,
             None => Platform::with_wait_word(begin),
         };
         wait.shared = begun.map(|(word, _)| word);
@@ -190,6 +192,13 @@ impl Wait {
             // SAFETY: it cannot leave the list, and so not end, while we hold the locks.
             unsafe { thread.as_ref() }.wait_info.moved(address);
         }
+    }
+
+    /// Returns whether a virtual thread waits: it goes on when the claimer performs the wake. Any
+    /// other waiter may go on as soon as it is claimed.
+    #[inline]
+    pub fn is_virtual(&self) -> bool {
+        self.thread.is_some()
     }
 
     /// Returns the virtual thread that waits, or null.

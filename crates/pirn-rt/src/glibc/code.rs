@@ -13,7 +13,7 @@ use super::objects;
 use super::symbols::find_in_libc;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The beginnings of the file names of the libraries in whose code no thread is preempted.
 const LIBRARIES: [&[u8]; 6] = [
@@ -30,6 +30,9 @@ type Table = Vec<Range<usize>>;
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 
+/// The first and the last address of the code in which the runtime's own is.
+static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
 /// Notes where the code of the loaded libraries is. Not to be called where memory cannot be
 /// allocated.
 ///
@@ -41,6 +44,14 @@ pub(crate) fn learn() -> Result<(), &'static str> {
         let name = object.file_name();
         if LIBRARIES.iter().any(|library| name.starts_with(library)) {
             table.extend(object.segments(libc::PF_X));
+        }
+        let own = learn as *const () as usize;
+        if let Some(range) = object
+            .segments(libc::PF_X)
+            .find(|range| range.contains(&own))
+        {
+            OWN[0].store(range.start, Ordering::Relaxed); // Relaxed, both: always the same numbers.
+            OWN[1].store(range.end - 1, Ordering::Relaxed);
         }
         None
     });
@@ -70,6 +81,13 @@ pub(crate) fn may_interrupt(pc: usize) -> bool {
     table.is_some_and(|table| !contains(table, pc))
 }
 
+/// Returns whether an instruction is in the object that the runtime is part of: `libpirn.so`, or a
+/// program of Rust.
+pub(crate) fn is_own(pc: usize) -> bool {
+    let [first, last] = OWN.each_ref().map(|it| it.load(Ordering::Relaxed)); // Relaxed: see `learn`.
+    (first..=last).contains(&pc)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +98,6 @@ mod tests {
         assert!(may_interrupt(may_interrupt as *const () as usize));
         let inside = find_in_libc(c"__libc_malloc").unwrap();
         assert!(!may_interrupt(inside as usize));
+        assert!(is_own(may_interrupt as *const () as usize) && !is_own(inside as usize));
     }
 }

@@ -7,7 +7,7 @@ use super::safepoint;
 use crate::glibc::thread;
 use crate::no_suspend::NoSuspend;
 use crate::stack::{SizeClass, Slot};
-use crate::vthread::{Core, Current, current, join, keys, set_current};
+use crate::vthread::{Core, Current, current, join, keys, set_current, table};
 use crate::{continuation, sys};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -111,7 +111,18 @@ pub unsafe fn preallocate(core: &Core) -> Slot {
     slot
 }
 
-/// Gives back the slot of a thread that has ended and been reaped.
+/// Enters a thread whose slot was [reserved](preallocate) into the table of threads, where others
+/// find it until it is reaped: before its first mount too, when it can get signals.
+///
+/// # Safety
+/// The thread has not been entered, and is about to be scheduled.
+#[inline]
+pub unsafe fn enter(slot: Slot, core: &Core) {
+    // SAFETY: it leaves when it is reaped, before its own reference is released.
+    unsafe { table::enter(slot, core) };
+}
+
+/// Gives back the slot of a thread that has ended and been reaped, or that was never entered.
 ///
 /// # Safety
 /// From [`preallocate`], in this class and runtime; no thread uses the slot any more.

@@ -113,8 +113,14 @@ impl Carrier {
         let duty = core.mount_flags.take(sys::back_off);
         if core.wait.safe_point_requested() {
             safepoint::heat(self.runtime());
+        } else if core.wait.has_request_in_own_code() {
+            safepoint::note_left(core);
         }
-        let new = self.ensure_stack(core);
+        let new = duty.is_first();
+        // Its creator may have given it a stack, by `life::preallocate`.
+        if core.slot().is_none() {
+            self.give_stack(core);
+        }
         // A thread that has found no taker for a signal makes this carrier execute a barrier here,
         // and looks again.
         compiler_fence(Ordering::SeqCst);
@@ -133,19 +139,6 @@ impl Carrier {
             Some(processor) => processor.counters().begun.add(1),
             None => outside.begun.add_shared(1),
         }
-    }
-
-    /// Returns whether the thread is mounted for the first time. Then it has a stack from now on.
-    #[inline]
-    fn ensure_stack(&self, core: &Core) -> bool {
-        match core.slot() {
-            None => self.give_stack(core),
-            // Its creator has given it a stack, by `life::preallocate`.
-            // SAFETY: it leaves at its end, before its own reference is released.
-            Some(slot) if !table::has_thread(slot) => unsafe { table::enter(slot, core) },
-            Some(_) => return false,
-        }
-        true
     }
 
     /// Gives a thread that is mounted for the first time the slot that `spawn` reserved.

@@ -66,8 +66,8 @@ fn exit(writer: Writer, thread: &Core, next: u64) {
 #[cold]
 #[inline(never)]
 pub(crate) fn mounted(carrier: &Carrier, thread: &Core) {
-    // A thread that carries others itself runs until here. SAFETY: mounted, so alive.
-    let outer = unsafe { carrier.mounted().get().as_ref() };
+    let outer = current(); // A thread that carries others itself runs until here.
+    let outer = outer.as_deref();
     if recorder::carries_extra_state() {
         extra_state::switch(carrier.native_tp(), outer, Some(thread));
     }

@@ -15,6 +15,9 @@
 //!   waits elsewhere       (`heat`): the monitor then sends the signal until all have taken it
 //! ```
 //!
+//! What unwinds the stack is run only where the thread has been interrupted in its own code. If it
+//! is requested elsewhere, it is left for there, and the thread's waits go on.
+//!
 //! Safe points are where a wait has ended and the thread has left all lists, and where it can be
 //! preempted. There the thread is in no section and holds nothing of the runtime's, so what it runs
 //! may park, also on another carrier, and may be left by a jump. It is never run in the handler of
@@ -50,8 +53,9 @@ pub enum Ran {
 }
 
 /// Runs what is pending for the running thread. It is given the thread, and the thread's registers
-/// if the thread was interrupted in its own code.
-type Hook = fn(Current, Option<&mut SavedRegisters>) -> Ran;
+/// if the thread was interrupted in its own code. Returns with it whether something is left that
+/// cannot be run at this instruction.
+type Hook = fn(Current, Option<&mut SavedRegisters>) -> (Ran, bool);
 
 /// The [`Hook`]; null: there is nothing to run.
 static HOOK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
@@ -112,11 +116,23 @@ fn run_at(mut place: Option<&mut SavedRegisters>) -> Ran {
     let mut ran = Ran::Nothing;
     // Acquire: pairs with the Release in `set_hook`.
     let hook = HOOK.load(Ordering::Acquire);
-    while thread.wait.take_request() {
+    let is_own_code = place.is_some();
+    let is_requested = || match is_own_code {
+        true => thread.wait.take_request_in_own_code(),
+        false => thread.wait.take_request(),
+    };
+    while is_requested() {
         if !hook.is_null() {
             // SAFETY: from `set_hook`.
             let hook = unsafe { transmute::<*mut (), Hook>(hook) };
-            ran = ran.max(hook(thread, place.as_deref_mut()));
+            let (more, is_left) = hook(thread, place.as_deref_mut());
+            ran = ran.max(more);
+            if is_left {
+                // The monitor interrupts the thread again, some steps further on.
+                thread.wait.leave_request();
+                note_left(&thread);
+                break;
+            }
         }
         if thread.signals.any_awaited() {
             // The thread was interrupted on its way into the wait for that signal, or has just left
@@ -173,6 +189,13 @@ pub fn request(thread: &Core) {
 pub fn note_own(thread: Current) {
     // It is in no wait that could end.
     let _ = thread.wait.request_safe_point(SAFE_POINT);
+}
+
+/// Makes the monitor interrupt a thread that has something to run in its own code, and the thread's
+/// next mount do the same.
+pub(crate) fn note_left(thread: &Core) {
+    thread.mount_flags.time(sys::now());
+    heat(Runtime::of(thread));
 }
 
 /// The time until which the monitor sends signals to carriers.

@@ -311,13 +311,14 @@ const UNIT: u32 = 7;
 /// The word is nearly always NOTHING, and a mount looks at it in any case, because a new thread
 /// needs a stack. So it costs the other threads nothing that some are timed
 /// ([`counters`](crate::sched::counters)), or that a reader holds a runnable one to read its stack.
+/// No reader holds one that is FIRST: there is nothing to read.
 ///
 /// ```text
 ///   31                              1   0
 ///   +-------------------------------+---+
-///   | time at which it became       | 0 |   0 in all: NOTHING; 1: STACK, it needs one
-///   | runnable, in units of 128 ns  |   |   3: ASKED; 5: HELD
-///   +-------------------------------+---+   a time, and it has no stack: both
+///   | time at which it became       | 0 |   0 in all: NOTHING; 3: ASKED; 5: HELD
+///   | runnable, in units of 128 ns  |   |   1: FIRST, it has never been mounted
+///   +-------------------------------+---+   a time and FIRST: both
 /// ```
 ///
 /// A runnable thread is in one of many queues, and may be mounted at any moment. A dump that wants
@@ -345,14 +346,14 @@ pub(crate) struct MountWork(u32);
 
 impl MountFlags {
     const NOTHING: u32 = 0;
-    const STACK: u32 = 1;
+    const FIRST: u32 = 1;
     const ASKED: u32 = 3;
     const HELD: u32 = 5;
 
-    /// Returns the word of a new thread, which needs a stack.
+    /// Returns the word of a new thread.
     #[inline]
     pub(crate) fn new() -> MountFlags {
-        MountFlags(AtomicU32::new(MountFlags::STACK))
+        MountFlags(AtomicU32::new(MountFlags::FIRST))
     }
 
     /// Returns whether there is nothing to do. Called by the carrier that mounts the thread, after
@@ -369,9 +370,9 @@ impl MountFlags {
         let mut round = 0;
         loop {
             let duty = self.0.load(Relaxed); // Relaxed: the exchange checks it.
-            if duty == MountFlags::STACK {
-                // No reader asks for a thread without a stack. So no exchange is needed, which
-                // would make each spawn slower. Release: as below.
+            if duty == MountFlags::FIRST {
+                // No reader asks for a new thread. So no exchange is needed, which would make each
+                // spawn slower. Release: as below.
                 self.0.store(MountFlags::NOTHING, Release);
                 return MountWork(duty);
             }
@@ -398,18 +399,20 @@ impl MountFlags {
     /// Called by the thread that makes it runnable.
     pub(crate) fn time(&self, now: u64) {
         let time = match ((now >> UNIT) as u32) << 1 {
-            0 => u32::MAX - 1, // a unit earlier: 0 has a meaning of its own
+            ..=4 => u32::MAX - 1, // some units earlier: these numbers have meanings of their own
             time => time,
         };
         let before = self.0.load(Relaxed); // Relaxed: the exchange checks it.
-        if matches!(before, MountFlags::NOTHING | MountFlags::STACK) {
+        if matches!(before, MountFlags::NOTHING | MountFlags::FIRST) {
             // Relaxed: no other data. The time is lost if a reader asks for the thread just now.
-            let _ = self.0.compare_exchange(before, time, Relaxed, Relaxed);
+            let _ = self
+                .0
+                .compare_exchange(before, time | before, Relaxed, Relaxed);
         }
     }
 
     /// `NOTHING → ASKED`. A barrier in every thread must follow. Returns `false` if another reader
-    /// has asked, or the thread has no stack.
+    /// has asked, or the thread is new.
     #[must_use = "`true` is the duty to hold or to withdraw"]
     #[inline]
     pub fn ask(&self) -> bool {
@@ -451,13 +454,20 @@ impl MountFlags {
 }
 
 impl MountWork {
+    /// Returns whether the thread is mounted for the first time.
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        self.0 & MountFlags::FIRST != 0
+    }
+
     /// Returns for how many nanoseconds the thread has been runnable at the time `now()`, if this
     /// mount must measure it. Returns 0 if `now()` is before the thread became runnable, by the
     /// clock of another processor, or more than two minutes later.
     #[inline]
     pub(crate) fn runnable_for(self, now: impl FnOnce() -> u64) -> Option<u64> {
-        (self.0 > MountFlags::STACK).then(|| {
-            let since = (((now() >> UNIT) as u32) << 1).wrapping_sub(self.0);
+        (self.0 > MountFlags::FIRST).then(|| {
+            let then = self.0 & !MountFlags::FIRST;
+            let since = (((now() >> UNIT) as u32) << 1).wrapping_sub(then);
             u64::try_from(since as i32 >> 1).unwrap_or(0) << UNIT
         })
     }

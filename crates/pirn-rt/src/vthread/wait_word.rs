@@ -7,7 +7,8 @@
 //!         | sleep futex |          | sleep futex    |             |                                 |
 //!         +-------------+----------+----------------+-------------+---------------------------------+
 //!   above that: SAFE_POINT, the thread has something to run first; UNINTERRUPTIBLE, no interrupt
-//!   ends the wait; EXPIRED, a deadline of the thread has passed
+//!   ends the wait; EXPIRED, a deadline of the thread has passed; LEFT, a part of what was requested
+//!   can only be run in the thread's own code
 //!
 //!   the wait          to          by           which means
 //!   an outcome        PENDING     begin        the thread will wait; DELIVERS says in what way
@@ -25,6 +26,7 @@
 //!   EXPIRED      not                       forget_expiry  the call with the deadline has returned
 //!   any          SAFE_POINT                request_safe_point  a wait is ended; none begins
 //!   SAFE_POINT   not                       take_request   the thread is about to run it
+//!   any          LEFT                      leave_request  waits go on; the monitor interrupts it
 //! ```
 //!
 //! Exactly one read-modify-write decides a wait, and its thread must perform the wake: the
@@ -75,6 +77,8 @@ const SAFE_POINT: u32 = 1 << 10;
 const UNINTERRUPTIBLE: u32 = 1 << 11;
 /// A deadline for a call that the thread is in has passed.
 const EXPIRED: u32 = 1 << 12;
+/// A part of what was requested is left, until the thread is interrupted in its own code.
+const LEFT: u32 = 1 << 13;
 /// Either of these: the thread is interrupted.
 const FLAG: u32 = INTERRUPTED | EXPIRED;
 
@@ -329,6 +333,25 @@ impl WaitWord {
         // Acquire: pairs with the Release in `request_safe_point`. Release: what is done before is
         // not done after a later request.
         self.0.fetch_and(!SAFE_POINT, AcqRel) & SAFE_POINT != 0
+    }
+
+    /// Notes that a part of what was requested is left, for a place where the thread can be
+    /// interrupted. For the thread itself.
+    pub(crate) fn leave_request(&self) {
+        self.0.fetch_or(LEFT, Relaxed); // Relaxed: for this thread, and the carrier that mounts it.
+    }
+
+    /// Returns whether the thread, interrupted in its own code, has something to run.
+    #[inline]
+    pub(crate) fn has_request_in_own_code(&self) -> bool {
+        self.0.load(Relaxed) & (SAFE_POINT | LEFT) != 0 // Relaxed: as in `safe_point_requested`.
+    }
+
+    /// Does what [`take_request`](Self::take_request) does, and takes what was left, for a thread
+    /// that was interrupted in its own code.
+    pub(crate) fn take_request_in_own_code(&self) -> bool {
+        // As in `take_request`.
+        self.0.fetch_and(!(SAFE_POINT | LEFT), AcqRel) & (SAFE_POINT | LEFT) != 0
     }
 
     /// Returns whether the thread has been interrupted.

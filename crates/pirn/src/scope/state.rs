@@ -312,10 +312,10 @@ impl ScopeState {
         });
         drop(inner);
         let outcome = wait.block_until(deadline);
-        // A platform thread goes on as soon as it is claimed, but the lock that the claimer holds
-        // is on its stack: it waits until the claimer has unlocked. (A virtual thread is woken
-        // after that.)
-        if outcome != Outcome::Ready || !self.owner.is_virtual() {
+        // A platform thread, or a handler, goes on as soon as it is claimed, but the lock that the
+        // claimer holds is on its stack: it waits until the claimer has unlocked. (A virtual thread
+        // is woken after that.)
+        if outcome != Outcome::Ready || !wait.is_virtual() {
             self.inner.lock().waiting = None;
         }
         outcome

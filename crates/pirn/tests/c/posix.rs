@@ -217,6 +217,16 @@ fn ids_lead_to_their_threads() {
 }
 
 #[watched]
+fn an_id_whose_thread_has_ended_is_harmless() {
+    as_natively("posix_gone.c", "check_ids", On::Both);
+}
+
+#[watched]
+fn a_thread_may_be_gone_before_the_call_that_ends_it_returns() {
+    as_natively("posix_gone.c", "check_calls", On::Both);
+}
+
+#[watched]
 fn ids_do_not_come_back_soon() {
     as_natively("posix_ids.c", "check_ids_in_turn", On::Both);
 }
@@ -339,6 +349,11 @@ fn a_thread_cancels_itself() {
 #[watched]
 fn a_thread_that_computes_is_cancelled_asynchronously() {
     as_natively("posix_cancel.c", "check_asynchronous", On::Both);
+}
+
+#[watched]
+fn a_thread_that_is_cancelled_in_the_wait_for_a_mutex_ends() {
+    as_natively("posix_cancel.c", "check_asynchronous_in_lock", On::Both);
 }
 
 #[watched]

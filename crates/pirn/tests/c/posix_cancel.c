@@ -319,6 +319,38 @@ static void *compute(void *kind)
 	return NULL;
 }
 
+static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
+
+static void *lock_and_compute(void *argument)
+{
+	CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL) == 0);
+	computing = 1;
+	pthread_mutex_lock(&taken);
+	while (!go_on)
+		;
+	return argument;
+}
+
+// A thread that waits for a mutex when it is cancelled ends in the wait, or when it goes on.
+void check_asynchronous_in_lock(void)
+{
+	struct timespec moment = { 0, 3000000 };
+	for (int i = 0; i < 10; i++) {
+		computing = go_on = 0;
+		pthread_mutex_init(&taken, NULL);
+		CHECK(pthread_mutex_lock(&taken) == 0);
+		pthread_t thread = begin(lock_and_compute, NULL);
+		while (!computing)
+			sched_yield();
+		if (i % 2)
+			nanosleep(&moment, NULL);
+		CHECK(pthread_cancel(thread) == 0);
+		CHECK(pthread_mutex_unlock(&taken) == 0);
+		CHECK(join(thread) == PTHREAD_CANCELED);
+	}
+	say("ended\n");
+}
+
 void check_asynchronous(void)
 {
 	for (int i = 0; i < 20; i++) {

@@ -398,3 +398,113 @@ fn signals_are_held_and_interrupt_as_their_thread_says() {
     hold_and_interrupt();
     on_virtual(hold_and_interrupt);
 }
+
+/// What the interrupted code waits for, and what the handler does.
+static OUTER: thread::Semaphore = thread::Semaphore::new(0);
+static INNER: thread::Semaphore = thread::Semaphore::new(0);
+/// Whether a handler waits, and whether each permit was there when its wait had ended.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+static INNER_IS_GIVEN: AtomicBool = AtomicBool::new(false);
+static INNER_WAS_GIVEN: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn acquire_inner(_signal: c_int) {
+    ENTERED.store(true, SeqCst);
+    drop(INNER.acquire_interruptible());
+    INNER_WAS_GIVEN.store(INNER_IS_GIVEN.load(SeqCst), SeqCst);
+    HANDLED.fetch_add(1, SeqCst);
+}
+
+/// Waits until a platform thread sleeps in the kernel in a futex, or has ended.
+fn until_it_sleeps(id: c_int) {
+    let call = || fs::read_to_string(format!("/proc/self/task/{id}/syscall"));
+    let in_futex = format!("{} ", libc::SYS_futex);
+    crate::common::until(|| call().map_or(true, |call| call.starts_with(&in_futex)));
+}
+
+/// Each wait ends by what it waits for, in both orders: they do not share a word.
+#[watched]
+fn a_wait_in_a_handler_and_the_wait_that_it_has_interrupted_are_two() {
+    child::isolated(&[], || {
+        on_signal(SIGUSR2, 0, acquire_inner);
+        thread::spawn(|| ()).join().unwrap(); // There is a runtime.
+        for inner_first in [true, false] {
+            let outer_is_given = AtomicBool::new(false);
+            let id = AtomicI32::new(0);
+            std::thread::scope(|scope| {
+                let outer = scope.spawn(|| {
+                    // SAFETY: no arguments.
+                    id.store(unsafe { libc::gettid() }, SeqCst);
+                    drop(OUTER.acquire_interruptible().unwrap());
+                    assert!(outer_is_given.load(SeqCst), "inner first: {inner_first}");
+                });
+                crate::common::until(|| id.load(SeqCst) != 0);
+                until_it_sleeps(id.load(SeqCst));
+                let pid = std::process::id() as c_int;
+                // SAFETY: no pointers.
+                check(unsafe { libc::syscall(libc::SYS_tgkill, pid, id.load(SeqCst), SIGUSR2) })
+                    .unwrap();
+                crate::common::until(|| ENTERED.load(SeqCst));
+                until_it_sleeps(id.load(SeqCst));
+                let give_outer = || {
+                    outer_is_given.store(true, SeqCst);
+                    OUTER.add_permits(1);
+                };
+                let handled = HANDLED.load(SeqCst);
+                if !inner_first {
+                    give_outer();
+                    until_it_sleeps(id.load(SeqCst));
+                }
+                INNER_IS_GIVEN.store(true, SeqCst);
+                INNER.add_permits(1);
+                crate::common::until(|| HANDLED.load(SeqCst) > handled);
+                assert!(INNER_WAS_GIVEN.load(SeqCst), "inner first: {inner_first}");
+                if inner_first {
+                    until_it_sleeps(id.load(SeqCst));
+                    assert!(!outer.is_finished());
+                    give_outer();
+                }
+                outer.join().unwrap();
+            });
+            assert_eq!([&OUTER, &INNER].map(|it| it.available_permits()), [1, 1]);
+            for semaphore in [&OUTER, &INNER] {
+                std::mem::forget(semaphore.try_acquire());
+            }
+            for flag in [&ENTERED, &INNER_IS_GIVEN] {
+                flag.store(false, SeqCst);
+            }
+        }
+    });
+}
+
+extern "C" fn open_a_scope(_signal: c_int) {
+    let sum = thread::scope(|scope| {
+        let one = scope.spawn(|| 1);
+        1 + one.join().unwrap()
+    });
+    let forked = pirn::scope::open(|scope| {
+        let one = scope.fork(|| Ok::<_, std::io::Error>(1));
+        let joined = scope.join().map_err(|unjoined| unjoined.into_error())?;
+        Ok::<_, pirn::scope::JoinError<_>>(one.get(&joined))
+    });
+    HANDLED.fetch_add(sum + forked.unwrap_or(0), SeqCst);
+}
+
+/// The handler of `SIGPIPE` runs inside the call, on the virtual thread: it waits in place.
+#[watched]
+fn a_handler_on_a_virtual_thread_waits_for_the_threads_of_its_scope() {
+    const TURNS: usize = 200;
+    child::isolated(&[("PIRN_PARALLELISM", "4")], || {
+        on_signal(libc::SIGPIPE, 0, open_a_scope);
+        let (reader, mut writer) = io::pipe().unwrap();
+        drop(reader);
+        thread::spawn(move || {
+            for _ in 0..TURNS {
+                let error = writer.write(b"x").unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+            }
+        })
+        .join()
+        .unwrap();
+        assert_eq!(HANDLED.load(SeqCst), 3 * TURNS);
+    });
+}

@@ -56,8 +56,8 @@ macro_rules! forward {
 }
 pub use forward;
 
-/// Defines the C function `$name` as [`forward`] does, but as long as the static `$when`, a word, is
-/// zero it goes on at libc's function of that name and version: no compiled code runs up to there.
+/// Defines the C function `$name` as [`forward`] does. But as long as the static `$when`, a word,
+/// is 0, it goes on at libc's function of that name and version, and no compiled code runs before.
 /// AddressSanitizer looks things up before its shadow memory exists, and whatever it has
 /// instrumented would fault.
 #[macro_export]

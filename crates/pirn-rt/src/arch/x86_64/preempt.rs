@@ -248,6 +248,11 @@ impl SavedRegisters {
         libc::REG_RIP,
     ];
 
+    /// Returns the address of the instruction before which the code was interrupted.
+    pub fn pc(&self) -> usize {
+        self.0[Self::ORDER.len() - 1] as usize
+    }
+
     /// Writes the registers to a context, as the kernel does to the context of a handler.
     pub fn show(&self, context: &mut libc::ucontext_t) {
         let registers = &mut context.uc_mcontext.gregs;

@@ -88,11 +88,11 @@ impl<T: Keyed> KeyedQueues<T> {
         }
     }
 
-    /// Takes the waiters of `key` that `wants` accepts out of the queue, in order of arrival, and calls
-    /// `taken` with each, until that breaks: even a look at the next is a cache miss.
+    /// Takes the waiters of `key` that `wants` accepts out of the queue, in order of arrival, and
+    /// calls `taken` with each, until that breaks: even a look at the next is a cache miss.
     ///
-    /// `taken` may claim the waiter. A platform thread goes on as soon as it is claimed, and its stack
-    /// frame is gone: so no queue may refer to the waiter by then.
+    /// `taken` may claim the waiter. A platform thread goes on as soon as it is claimed, and its
+    /// stack frame is gone: so no queue may refer to the waiter by then.
     #[inline]
     pub(crate) fn take_while(
         &mut self,

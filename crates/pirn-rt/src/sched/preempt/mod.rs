@@ -81,6 +81,13 @@ pub fn libraries_changed() {
     }
 }
 
+/// Returns whether a thread was interrupted in the object that the runtime is part of. Frames of
+/// Rust can be unwound from a call, and not from any instruction.
+#[inline]
+pub fn is_in_own_object(place: &SavedRegisters) -> bool {
+    code::is_own(place.pc())
+}
+
 /// Makes the interrupted thread give way, if it has been asked to and can be interrupted where it
 /// is. Called by the handler of [`SIGNAL`].
 ///
@@ -90,7 +97,7 @@ pub unsafe fn interrupt(context: *mut c_void) {
     let Some(thread) = vthread::current() else {
         return;
     };
-    if thread.wait.safe_point_requested() {
+    if thread.wait.has_request_in_own_code() {
         safepoint::still_hot(); // In case that it cannot be interrupted here.
     }
     if no_suspend::forbids_preemption() {
@@ -101,7 +108,7 @@ pub unsafe fn interrupt(context: *mut c_void) {
         return;
     };
     // Not on its way into a park: what it runs may park as well.
-    let requested = thread.wait.safe_point_requested() && !thread.permit.is_parked();
+    let requested = thread.wait.has_request_in_own_code() && !thread.permit.is_parked();
     let needed = if requested { ROOM_FOR_HANDLERS } else { ROOM };
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };
@@ -143,7 +150,7 @@ unsafe extern "C-unwind" fn give_way(place: &mut SavedRegisters) {
     }
     drop(section);
     // It is the thread's own code that was interrupted: a handler may park, and jump out of here.
-    if thread.wait.safe_point_requested() {
+    if thread.wait.has_request_in_own_code() {
         safepoint::run_in_own_code(place);
     }
     sys::set_errno(Errno(errno));
