@@ -106,6 +106,7 @@ const KEPT: [(&str, &[(&str, &str)]); 3] = [
             ("pirn-rt/stack/region.rs", "REGIONS"),
             ("pirn-rt/stack/region.rs", "REGION_COUNT"),
             ("pirn-rt/sched/carrier.rs", "UNLISTED"),
+            ("pirn-rt/glibc/code.rs", "OWN"),
         ],
     ),
 ];

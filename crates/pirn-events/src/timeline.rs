@@ -1,7 +1,7 @@
 //! The events of a recording in order, with times and names.
 
 use crate::awaited::Awaited;
-use crate::kinds;
+use crate::kinds::{self, FOREIGN};
 use crate::merge::{Raw, merge};
 use crate::recording::{Place, Recording, Scope, Segment};
 use crate::stamps::Stamps;
@@ -405,8 +405,6 @@ fn add_silent(
     rows: &mut Vec<Row>,
     raw: &mut Vec<Vec<Raw>>,
 ) {
-    /// Marks the kernel's number of a platform thread that is no carrier of the runtime's.
-    const FOREIGN: u32 = 1 << 31;
     for (number, thread) in &recording.mounted {
         let foreign = number & FOREIGN != 0;
         if recording.carriers.contains_key(number)

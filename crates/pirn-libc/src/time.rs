@@ -125,7 +125,9 @@ fn sleep_by_other(
             Err(error) => return error,
         };
         let begin = *begin.get_or_insert(if relative { now } else { 0 });
-        let left = (begin + sys::nanos(request)).saturating_sub(now);
+        let left = begin
+            .saturating_add(sys::nanos(request))
+            .saturating_sub(now);
         if left == 0 {
             return 0;
         }

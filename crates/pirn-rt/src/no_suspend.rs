@@ -156,6 +156,13 @@ impl NoPreempt {
     }
 }
 
+impl NoPreempt {
+    /// Ends a section whose guard has been left by a jump.
+    pub(crate) fn end() {
+        drop(NoPreempt(PhantomData));
+    }
+}
+
 impl Drop for NoPreempt {
     #[inline]
     fn drop(&mut self) {

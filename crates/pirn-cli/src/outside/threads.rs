@@ -25,6 +25,8 @@ const FIRST_TID: u32 = 1 << 22;
 const MOST_REGIONS: u64 = 1 << 16;
 /// Slots per region, as in slots' numbers.
 const SLOT_BITS: u32 = 12;
+/// The number of slots: ids that differ by a multiple of it are of one slot's threads.
+const SLOTS: u32 = 1 << (14 + SLOT_BITS);
 
 /// A thread's slot.
 #[derive(Clone, Copy)]
@@ -290,8 +292,8 @@ impl<'a> Reader<'a> {
                     _ => return,
                 };
                 let holder = self.memory.word(place).ok().map(|word| word as u32);
-                let slot = holder.and_then(|tid| tid.checked_sub(FIRST_TID));
-                let slot = slot.and_then(|number| {
+                let number = holder.and_then(|tid| tid.checked_sub(FIRST_TID));
+                let slot = number.map(|number| number % SLOTS).and_then(|number| {
                     let slots = self.slots.get((number >> SLOT_BITS) as usize)?;
                     slots.get(number as usize & ((1 << SLOT_BITS) - 1))
                 });

@@ -50,7 +50,10 @@ impl crate::stream::Tunnel for Tunnel {
             None => {
                 let longest = self.common.shared.watch.timeouts.idle;
                 let wait = || self.live.wait_for_room();
-                scope::with_deadline(Instant::now() + longest, wait)?
+                match Instant::now().checked_add(longest) {
+                    Some(end) => scope::with_deadline(end, wait)?,
+                    None => wait()?,
+                }
             }
         };
         let count = room.min(bytes.len());

@@ -155,13 +155,15 @@ pub fn dup2(fd: c_int, new: c_int) -> c_int {
     dup3(fd, new, 0)
 }
 
-/// Closes `new` first. `EBUSY`: `new` is a descriptor of the runtime.
+/// Closes `new` first, if the call is not refused. `EBUSY`: `new` is a descriptor of the runtime.
 #[libc_fn]
 pub fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     if fds::is_ours(new) {
         return sys::to_c(Err(Errno(libc::EBUSY))) as c_int;
     }
-    if fd != new {
+    // SAFETY: no pointers.
+    let exists = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFD) }.is_ok();
+    if exists && fd != new && flags & !libc::O_CLOEXEC == 0 {
         fds::closing(new);
     }
     // SAFETY: no pointers.

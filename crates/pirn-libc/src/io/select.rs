@@ -146,8 +146,12 @@ unsafe fn select_virtually(
     if first > 0 || timeout == Some(0) {
         return Ok(first);
     }
+    // A handler that leaves the wait by a jump leaves them as the program has given them.
     // SAFETY: the kernel has just accepted them.
-    unsafe { sets.keep_seen() };
+    unsafe {
+        sets.keep_seen();
+        sets.store(&sets.asked);
+    }
     let deadline = Deadline::after_timeout(timeout);
     // SAFETY: the kernel has just accepted them.
     let ask = || unsafe { sets.ask() };

@@ -15,8 +15,8 @@ use pirn_rt::sched::preempt;
 use pirn_rt::sched::safepoint::{self, Ran};
 use pirn_rt::sys::{self, call};
 use pirn_rt::sys::{Errno, SysResult};
+use pirn_rt::vthread::Current;
 use pirn_rt::vthread::signals::{NEVER_BLOCKED, RAISED, bit};
-use pirn_rt::vthread::{Core, Current};
 
 thread_local! {
     /// The number of handlers that the thread has begun.
@@ -66,15 +66,16 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
             libc::SIG_IGN => {}
             libc::SIG_DFL => take_default(signal),
             _ => {
+                let place = place.as_deref_mut();
                 // SAFETY: the program's action.
-                unsafe {
-                    let place = place.as_deref_mut();
-                    call_handler(&thread, signal, &action, &mut info, place, section);
-                };
-                ran = ran.max(match action.sa_flags & libc::SA_RESTART {
-                    0 => Ran::Interrupting,
-                    _ => Ran::Restarting,
-                });
+                let others =
+                    unsafe { call_handler(thread, signal, &action, &mut info, place, section) };
+                ran = ran
+                    .max(others)
+                    .max(match action.sa_flags & libc::SA_RESTART {
+                        0 => Ran::Interrupting,
+                        _ => Ran::Restarting,
+                    });
             }
         }
     }
@@ -91,6 +92,8 @@ fn action(signal: c_int) -> libc::sigaction {
 }
 
 /// Calls a handler of the program, on the stack of the running thread, outside of all sections.
+/// Handlers of other signals that are pending run before it, on top of it: so does the kernel, and
+/// the handler may wait for one of them. Returns what these were.
 ///
 /// While it runs, the thread awaits no signal: the handler may begin a wait of its own. The handler
 /// is given the context of `place`, or, in a call that waits, the context of this function.
@@ -98,13 +101,13 @@ fn action(signal: c_int) -> libc::sigaction {
 /// # Safety
 /// The action is in force.
 unsafe fn call_handler(
-    thread: &Core,
+    thread: Current,
     signal: c_int,
     action: &libc::sigaction,
     info: &mut siginfo_t,
     place: Option<&mut SavedRegisters>,
     section: NoSuspend,
-) {
+) -> Ran {
     type Handler = unsafe extern "C-unwind" fn(c_int, *mut siginfo_t, *mut c_void);
     if action.sa_flags & libc::SA_RESETHAND != 0 {
         // SAFETY: all zeros is a valid action, the default one.
@@ -133,6 +136,13 @@ unsafe fn call_handler(
     let awaited = thread.signals.awaited.swap(0, SeqCst);
     BEGUN.set(BEGUN.get() + 1);
     drop(section);
+    let others = match thread.signals.deliverable() {
+        0 => Ran::Nothing,
+        _ => {
+            safepoint::note_own(thread);
+            safepoint::run_pending()
+        }
+    };
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
     let mut handler = || unsafe {
         arch::begin_float();
@@ -156,6 +166,7 @@ unsafe fn call_handler(
     thread.signals.mask.store(after, SeqCst);
     // `run_pending` looks for signals that have come to the thread meanwhile.
     thread.signals.awaited.store(awaited, SeqCst);
+    others
 }
 
 /// The signals whose default action is to do nothing.

@@ -95,16 +95,17 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
         return;
     }
     // SAFETY: the kernel's own arguments. Flags are the kernel's matter.
-    unsafe { call(signal, info, context, 0) };
+    unsafe { call(noted(signal), signal, info, context, 0) };
 }
 
-/// Calls the program's handler in a section, and forgets it first if `flags` say so.
+/// Calls the program's `handler` in a section, and forgets it first if `flags` say so.
 ///
 /// Unwinds if the handler does.
 ///
 /// # Safety
 /// The arguments of a handler that is running; the program has installed one for this signal.
 pub(super) unsafe extern "C-unwind" fn call(
+    handler: usize,
     signal: c_int,
     info: *mut siginfo_t,
     context: *mut c_void,
@@ -120,7 +121,6 @@ pub(super) unsafe extern "C-unwind" fn call(
     if let Some(info) = unsafe { info.as_mut() } {
         sending::restore_code(info);
     }
-    let handler = noted(signal);
     if flags & libc::SA_RESETHAND != 0 {
         note(signal, libc::SIG_DFL);
     }
@@ -208,6 +208,9 @@ pub unsafe fn sigaction(
         }
         return 0;
     }
+    // The two steps, the note and the kernel's action, belong together: no handler runs in between,
+    // and the thread is not put aside.
+    let _section = NoSuspend::new();
     // Read before it is written: the two may be the same.
     let mut copy = action.copied();
     let known = noted(signal);

@@ -27,6 +27,7 @@ use core::mem::{offset_of, transmute};
 use core::sync::atomic::Ordering::SeqCst;
 use libc::ucontext_t;
 use pirn_rt::arch;
+use pirn_rt::blocking::fds::readiness;
 use pirn_rt::glibc::symbols::Real;
 use pirn_rt::glibc::thread::jump_target;
 use pirn_rt::no_suspend::{self, NoSuspend};
@@ -256,7 +257,11 @@ fn leave_handlers(target: usize) {
     // The carrier stays the same until the kernel knows its alternative stack again.
     let _section = NoSuspend::new();
     match no_suspend::jump(target) {
-        Ok(true) if !no_suspend::in_handler() => alternative::leave(),
+        Ok(true) if !no_suspend::in_handler() => {
+            alternative::leave();
+            readiness::left_by_jump();
+            masks::leave_handler();
+        }
         Ok(_) => {}
         Err(signal) => left_the_runtime(signal),
     }

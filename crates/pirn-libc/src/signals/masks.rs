@@ -8,8 +8,8 @@ use core::sync::atomic::Ordering::SeqCst;
 use libc::sigset_t;
 use pirn_libc_macros::libc_fn;
 use pirn_rt::no_suspend::NoSuspend;
-use pirn_rt::sched::runtime;
 use pirn_rt::sched::safepoint;
+use pirn_rt::sched::{self, runtime};
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread::signals::{self, NEVER_BLOCKED, SYNCHRONOUS};
 use pirn_rt::vthread::{self, Core, Current};
@@ -181,7 +181,7 @@ fn change(
     if let Some(next) = next {
         let jumped = SYNCHRONOUS & !next;
         if how != libc::SIG_BLOCK && jumped != 0 {
-            // A handler of a fault that was left by a jump has left it blocked in the kernel.
+            // A handler of a fault that was left unseen has left it blocked in the kernel.
             let (how, set) = (libc::SIG_UNBLOCK, jumped);
             // SAFETY: the kernel reads eight bytes.
             let _ = unsafe { call!(libc::SYS_rt_sigprocmask, how, &raw const set, 0, 8) };
@@ -190,6 +190,17 @@ fn change(
         process_wide::unblocked(before & !next);
     }
     Ok(())
+}
+
+/// Gives the carrier of a virtual thread the mask that it has outside of handlers, since one that
+/// the kernel has run is left by a jump: the thread's own mask is the jump's.
+pub(super) fn leave_handler() {
+    let section = NoSuspend::new();
+    if vthread::current().is_some()
+        && let Some(carrier) = sched::carrier(&section)
+    {
+        sys::block_only(carrier.blocked_signals());
+    }
 }
 
 /// Notes that the running platform thread is about to change its mask in the kernel.

@@ -26,6 +26,7 @@ use pirn_rt::sched::current_stack::{self, MARKER};
 use pirn_rt::sched::deferred;
 use pirn_rt::sched::preempt::{self, SIGNAL};
 use pirn_rt::sys;
+use pirn_rt::vthread;
 
 /// The value with which a tool asks to look inside. The `pirn` command has the same number.
 const ASK_TO_LISTEN: usize = usize::from_ne_bytes(*b"pirn-ask");
@@ -148,15 +149,21 @@ unsafe extern "C-unwind" fn on_signal(signal: c_int, info: *mut siginfo_t, conte
             libc::SI_QUEUE => (*info).si_value().sival_ptr as usize,
             _ => 0,
         };
-        if [preempt::MARKER, MARKER].contains(&value) {
+        // The kernel had no memory for what comes with the signal, or the limit of pending signals
+        // (`ulimit -i`) is reached.
+        let is_bare = (*info).si_code == libc::SI_USER && (*info).si_pid() == 0;
+        let may_be_ours = is_bare && vthread::current().is_some();
+        if [preempt::MARKER, MARKER].contains(&value) || may_be_ours {
             preempt::interrupt(context);
         } else if value == ASK_TO_LISTEN {
             deferred::request(deferred::LISTEN);
-        } else if handler::is_function(handler::noted(signal)) {
+        } else if let programs = handler::noted(signal)
+            && handler::is_function(programs)
+        {
             // As the kernel would have it, but SA_NODEFER is not heard: see `put_in_force`.
             let interrupted = arch::Interruption::new(context).blocked();
             sys::block_only(interrupted | MASK.load(Relaxed) | BIT); // Relaxed: as in `exchange`.
-            handler::call(signal, info, context, FLAGS.load(Relaxed)); // Relaxed: as in `exchange`.
+            handler::call(programs, signal, info, context, FLAGS.load(Relaxed)); // Relaxed: as in `exchange`.
         }
     }
 }

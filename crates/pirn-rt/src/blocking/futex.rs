@@ -170,7 +170,8 @@ fn wake(
     // Without a fence: if a platform thread is missed now, a later wake sees it.
     if parking_lot::any_in_kernel(word) && hand_over::is_kernels_turn() {
         let woken = hand_over::wake_kernels(word, || kernel(args).unwrap_or(0));
-        return woken + parking_lot::unpark(word, count - woken, bits);
+        // For a count of 0 the kernel wakes one.
+        return woken + parking_lot::unpark(word, count.saturating_sub(woken), bits);
     }
     let woken = parking_lot::unpark(word, count, bits);
     if woken == count {

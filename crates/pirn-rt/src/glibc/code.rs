@@ -40,12 +40,21 @@ static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// libc is not among the loaded libraries.
 pub(crate) fn learn() -> Result<(), &'static str> {
     let mut table = Table::new();
+    let (own, malloc) = (
+        learn as *const () as usize,
+        libc::malloc as *const () as usize,
+    );
     let none: Option<()> = objects::find_in(|object| {
         let name = object.file_name();
-        if LIBRARIES.iter().any(|library| name.starts_with(library)) {
+        let contains = |address| {
+            let mut code = object.segments(libc::PF_X);
+            code.any(|range| range.contains(&address))
+        };
+        // A preloaded allocator has locks as libc has. The program's own name is empty.
+        let allocates = || !name.is_empty() && contains(malloc) && !contains(own);
+        if LIBRARIES.iter().any(|library| name.starts_with(library)) || allocates() {
             table.extend(object.segments(libc::PF_X));
         }
-        let own = learn as *const () as usize;
         if let Some(range) = object
             .segments(libc::PF_X)
             .find(|range| range.contains(&own))

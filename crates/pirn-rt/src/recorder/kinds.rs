@@ -14,6 +14,10 @@
 //! place of the stamp. A ring does not repeat which thread is mounted: a reader follows the
 //! switches, from a `STATE` on.
 
+/// Marks the number of a carrier that is a platform thread of the program; the rest is its kernel
+/// id, which is below 2^22.
+pub(crate) const FOREIGN: u32 = 1 << 23;
+
 /// Which thread is mounted on the carrier: its id, or 0. Written before the first event and every
 /// so often.
 pub(crate) const STATE: u8 = 1;

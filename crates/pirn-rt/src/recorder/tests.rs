@@ -4,6 +4,7 @@ use pirn_events::kinds as known;
 
 #[test]
 fn the_reader_knows_the_same_kinds() {
+    assert_eq!(FOREIGN, known::FOREIGN);
     let ours = [
         STATE,
         MOUNT,

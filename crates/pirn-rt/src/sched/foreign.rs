@@ -4,6 +4,7 @@
 use super::carrier::{Carrier, on_carrier};
 use super::{Holder, Runtime, os_thread};
 use crate::panic;
+use crate::recorder::kinds::FOREIGN;
 use crate::sys;
 use crate::vthread::{Core, Dispatch, Ready, join};
 use core::cell::OnceCell;
@@ -24,10 +25,6 @@ pub fn abandon(thread: Ready) {
         unsafe { Core::release(thread.into_raw()) };
     }
 }
-
-/// Marks the number of a carrier that is a platform thread of the program; the rest is its kernel
-/// id, which is below 2^22.
-const FOREIGN: u32 = 1 << 23;
 
 /// Returns the printable name of the carrier with this number.
 pub fn carrier_name(number: u32) -> String {

@@ -104,6 +104,9 @@ pub fn run_destructors() {
 /// The thread is new, and the caller's alone.
 #[inline]
 pub unsafe fn preallocate(core: &Core) -> Slot {
+    // An opening of a library waits, in a section, until the TLS block is made: no handler may run
+    // meanwhile and wait for that thread.
+    let _section = NoSuspend::new();
     let slot = Runtime::of(core).stacks.take(core.class());
     // SAFETY: the slot is this thread's, and no other code has either.
     unsafe { prepare(core, slot) };

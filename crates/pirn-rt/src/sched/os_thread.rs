@@ -4,7 +4,7 @@
 //! On a busy machine a carrier that stands still may only be waiting for its turn. One more carrier
 //! would make all of them wait longer.
 
-use crate::sys::{self, call};
+use crate::sys::{self, Errno, call};
 use core::cell::Cell;
 use core::ffi::CStr;
 
@@ -101,7 +101,9 @@ pub(crate) struct StateFile {
 impl StateFile {
     /// Returns whether a thread runs or waits for a CPU; `false` if the kernel does not say.
     pub(crate) fn runs(&mut self, id: u32) -> bool {
+        let mut text = [0; 64];
         if self.id != id {
+            let _ = self.read(&mut text);
             if self.id != 0 {
                 sys::close_file(self.fd);
             }
@@ -110,13 +112,21 @@ impl StateFile {
         if self.id == 0 && !self.open(id) {
             return false;
         }
-        let mut text = [0; 64];
-        match sys::read_at_start(self.fd, &mut text) {
-            Ok(text) if begins_with_number(text, id) => state(text) == Some(b'R'),
+        match self.read(&mut text) {
+            Some(text) => state(text) == Some(b'R'),
+            None => !is_blocked(id),
+        }
+    }
+
+    /// Reads the file. `None`: the thread has ended; or the program has closed the file, and its
+    /// number may be another file's by now: then this forgets it.
+    fn read<'a>(&mut self, text: &'a mut [u8]) -> Option<&'a [u8]> {
+        match sys::read_at_start(self.fd, text) {
+            Ok(text) if begins_with_number(text, self.id) => Some(text),
+            Err(Errno(libc::ESRCH)) => None,
             _ => {
-                // The program has closed it, and its number may be another file's by now.
                 self.id = 0;
-                !is_blocked(id)
+                None
             }
         }
     }

@@ -491,7 +491,7 @@ impl<'a> Holder<'a> {
     #[inline]
     pub(crate) fn return_soon(self) {
         let tick = self.count_look();
-        let last = tick - tick % MAINTENANCE_EVERY + (MAINTENANCE_EVERY - 1);
+        let last = (tick - tick % MAINTENANCE_EVERY).wrapping_add(MAINTENANCE_EVERY - 1);
         self.tick.store(last, Ordering::Relaxed); // Relaxed: see `count`.
         self.mounts.account(&self.counters, tick, last);
     }

@@ -200,6 +200,9 @@ fn publish(region: Region) -> Result<usize, Shortage> {
     if number >= MAX_REGIONS {
         // Relaxed: only a number; the pointer below carries the data.
         REGION_COUNT.fetch_sub(1, Ordering::Relaxed);
+        let bytes = region.capacity * region.stride;
+        // SAFETY: our own mapping, which no other code knows.
+        let _ = unsafe { call!(libc::SYS_munmap, region.base, bytes) };
         return Err(Shortage::Regions);
     }
     let addresses = region.base..region.address(region.capacity);

@@ -137,7 +137,7 @@ impl Alarm {
     ) -> Outcome {
         // Relaxed: exact for this thread's own wakes, which it is for; others may be seen late.
         if self.woken.load(Ordering::Relaxed)
-            && let Some(core) = vthread::current()
+            && let Some(core) = vthread::parkable()
         {
             // Woken during the poll. A future that woke itself wants others to run, and the event
             // that it waits for may come from a virtual thread that needs this carrier.

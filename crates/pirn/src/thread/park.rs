@@ -7,9 +7,11 @@ use pirn_rt::blocking;
 use pirn_rt::blocking::notify::Notify;
 use pirn_rt::blocking::timer::Timer;
 use pirn_rt::blocking::wait::Outcome;
+use pirn_rt::no_suspend::{self, NoSuspend};
 use pirn_rt::sched::Runtime;
 use pirn_rt::sched::safepoint;
 use pirn_rt::sched::{self, preempt};
+use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::wait_word::Interruptible;
@@ -65,7 +67,18 @@ const PERMIT: WaitReason = WaitReason::new(Kind::Park, 0);
 
 /// Parks a virtual thread. `reason` as for [`park_for`].
 fn park_virtual(core: Current, reason: WaitReason, deadline: Deadline) {
+    if no_suspend::is_on() {
+        // In the handler of a fault, below which there is a frame of the kernel's: it never parks.
+        // The caller takes this for a spurious return.
+        if !core.permit.try_consume() {
+            sys::os_yield();
+        }
+        return;
+    }
+    // A handler that ran from here on, and that waited, would use up the wake of this park.
+    let section = NoSuspend::new();
     if core.permit.try_consume() || !core.permit.begin_park() {
+        drop(section);
         // It may be a safe point request's.
         safepoint::run_if_requested();
         return;
@@ -82,6 +95,7 @@ fn park_virtual(core: Current, reason: WaitReason, deadline: Deadline) {
         timer.disarm();
     }
     core.permit.end_park();
+    drop(section);
     safepoint::run_if_requested();
 }
 
@@ -146,7 +160,7 @@ pub fn sleep_until(deadline: Instant) {
 /// pirn::thread::spawn(pirn::thread::yield_now).join().unwrap();
 /// ```
 pub fn yield_now() {
-    match vthread::current() {
+    match vthread::parkable() {
         Some(core) => sched::yield_now(core),
         None => std::thread::yield_now(),
     }

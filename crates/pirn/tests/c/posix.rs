@@ -362,6 +362,31 @@ fn a_handler_sees_and_changes_the_registers_of_the_interrupted_thread() {
 }
 
 #[watched]
+fn the_handler_of_one_pending_signal_waits_for_anothers() {
+    as_natively("posix_handlers.c", "check_two_pending", On::Both);
+}
+
+#[watched]
+fn a_handler_that_is_left_without_its_mask_spoils_no_other_thread() {
+    as_natively("posix_handlers.c", "check_faults", On::Both);
+}
+
+#[watched]
+fn all_writers_of_a_broken_pipe_are_told_and_may_jump() {
+    as_natively("posix_handlers.c", "check_broken_pipe", On::Both);
+}
+
+#[watched]
+fn a_jump_out_of_select_leaves_its_sets() {
+    as_natively("posix_handlers.c", "check_sets", On::Both);
+}
+
+#[watched]
+fn a_dup_that_is_refused_closes_nothing() {
+    as_natively("posix_handlers.c", "check_refused_dup", On::Both);
+}
+
+#[watched]
 fn a_thread_begins_with_the_mask_of_its_attributes() {
     as_natively("posix_signals.c", "check_first_mask", On::Both);
 }

@@ -1,7 +1,7 @@
 //! Signal handlers that block, wherever they interrupt a virtual thread or the runtime.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -506,5 +506,41 @@ fn a_handler_on_a_virtual_thread_waits_for_the_threads_of_its_scope() {
         .join()
         .unwrap();
         assert_eq!(HANDLED.load(SeqCst), 3 * TURNS);
+    });
+}
+
+/// How often handlers of faults have gone on.
+static FAULTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Goes on behind the instruction, and lets others run before: where it waits, the carrier does.
+extern "C" fn skip_instruction(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    thread::yield_now();
+    thread::park_timeout(Duration::from_millis(1));
+    pirn::block_on(async { thread::yield_now() });
+    thread::scope(|scope| _ = scope.spawn(|| ()).join());
+    FAULTS.fetch_add(1, SeqCst);
+    // SAFETY: the context of a handler, interrupted before an instruction of two bytes.
+    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
+}
+
+/// A handler of a fault does not leave its carrier, whose other threads have faults as well.
+#[watched]
+fn a_handler_of_a_fault_never_parks() {
+    const THREADS: usize = 20;
+    child::isolated(&[("PIRN_PARALLELISM", "2")], || {
+        // SAFETY: an action that reads no memory but its arguments.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = skip_instruction as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            check(libc::sigaction(libc::SIGILL, &action, std::ptr::null_mut())).unwrap();
+        }
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                // SAFETY: the handler skips it.
+                scope.spawn(|| unsafe { core::arch::asm!("ud2") });
+            }
+        });
+        assert_eq!(FAULTS.load(SeqCst), THREADS);
     });
 }

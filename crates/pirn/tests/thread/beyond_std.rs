@@ -211,7 +211,7 @@ fn a_pirn_test_may_return_a_result() -> Result<(), std::num::ParseIntError> {
 }
 
 #[watched]
-fn a_scoped_join_gives_the_handle_back() {
+fn a_scoped_join_gives_the_handle_back_or_the_panic() {
     crate::common::on_virtual(scoped_joins);
     scoped_joins();
 }

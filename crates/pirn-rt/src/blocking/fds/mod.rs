@@ -403,22 +403,31 @@ impl Entry {
         let Some(runtime) = runtime::get() else {
             return Err(Errno(libc::EPERM)); // A test's runtime; the process has none.
         };
-        let generation = self.generation();
-        let mut gained = REGISTERED;
-        if flags & (KNOWN | REGISTERED) == KNOWN && sys::is_plain_tcp(fd) {
-            gained |= STREAM;
-        }
         // If it is registered in this life, it is so under this generation.
-        let renews = flags & REGISTERED == 0;
-        let result = runtime.poller.register_or_renew(fd, generation, renews);
-        self.readiness.locked(|| {
-            if result.is_ok() && self.generation() == generation {
-                // Relaxed: see `Entry::flags`.
-                let before = self.flags.fetch_or(gained, Ordering::Relaxed);
-                count_registered(before, before | gained);
+        let mut renews = flags & REGISTERED == 0;
+        loop {
+            let generation = self.generation();
+            let mut gained = REGISTERED;
+            if flags & (KNOWN | REGISTERED) == KNOWN && sys::is_plain_tcp(fd) {
+                gained |= STREAM;
             }
-        });
-        result
+            let result = runtime.poller.register_or_renew(fd, generation, renews);
+            let is_current = self.readiness.locked(|| {
+                let is_current = self.generation() == generation;
+                if result.is_ok() && is_current {
+                    // Relaxed: see `Entry::flags`.
+                    let before = self.flags.fetch_or(gained, Ordering::Relaxed);
+                    count_registered(before, before | gained);
+                }
+                is_current
+            });
+            if result.is_err() || is_current {
+                return result;
+            }
+            // Another thread has put another file there meanwhile, and may have registered it. If
+            // it kept the old generation, its events would be taken for the former file's.
+            renews = true;
+        }
     }
 }
 
@@ -564,5 +573,6 @@ pub fn deadline(fd: i32, interest: Interest) -> Deadline {
 fn timeout_option(fd: i32, option: i32) -> Option<u64> {
     // SAFETY: the kernel gives a `timeval` for timeouts.
     let value: libc::timeval = unsafe { sys::socket_option(fd, option) }.ok()?;
-    Some(value.tv_sec as u64 * 1_000_000_000 + value.tv_usec as u64 * 1000)
+    let seconds = (value.tv_sec as u64).saturating_mul(1_000_000_000);
+    Some(seconds.saturating_add(value.tv_usec as u64 * 1000))
 }

@@ -10,6 +10,7 @@ use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
 use crate::vthread::wait_reason::{Kind, WaitReason};
 use crate::vthread::wait_word::Interruptible;
+use core::cell::Cell;
 use core::ops::Range;
 
 pub(crate) use super::protocol::{Event, Readiness};
@@ -165,7 +166,7 @@ impl FdCall {
     #[inline]
     fn wait(
         &mut self,
-        entry: &Entry,
+        entry: &'static Entry,
         since: (u32, u32),
         attempted: bool,
         mut attempt: impl FnMut((u32, u32)) -> SysResult,
@@ -198,9 +199,9 @@ impl FdCall {
 
 /// A [call](FdCall) that waits. A type of its own, so that a call that need not wait puts nothing
 /// of this into memory.
-struct FdWait<'a> {
+struct FdWait {
     fd: i32,
-    entry: &'a Entry,
+    entry: &'static Entry,
     interest: Interest,
     deadline: Deadline,
     reason: WaitReason,
@@ -209,7 +210,7 @@ struct FdWait<'a> {
     waiting: Waiting,
 }
 
-impl FdWait<'_> {
+impl FdWait {
     /// Parks until an event after `since`, attempts the call, and so on.
     fn park_and_attempt(
         self,
@@ -252,7 +253,9 @@ impl FdWait<'_> {
             if error.is_none() || !attempted {
                 since.1 = readiness.count(interest);
                 attempted = true;
+                let owed = OWED.replace(Some((entry, interest)));
                 result = attempt(since);
+                OWED.set(owed);
             }
             let refused = || self.waiting == Waiting::Assumed && status_flags::is_nonblocking(fd);
             if result != EAGAIN || error.is_some() || refused() {
@@ -263,6 +266,21 @@ impl FdWait<'_> {
                 };
             }
         }
+    }
+}
+
+thread_local! {
+    /// The hand-off that the running thread owes while it attempts a call that it has waited for.
+    static OWED: Cell<Option<(&'static Entry, Interest)>> = const { Cell::new(None) };
+}
+
+/// Makes up for what an attempt has begun that a handler of `SIGPIPE`, which the kernel has run in
+/// it, leaves by a jump: hands off, and lets the thread be preempted again.
+#[cold]
+pub fn left_by_jump() {
+    if let Some((entry, interest)) = OWED.take() {
+        entry.readiness.hand_off(interest);
+        NoPreempt::end();
     }
 }
 

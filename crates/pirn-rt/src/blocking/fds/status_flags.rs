@@ -12,6 +12,7 @@
 //! last setting holds in the end, and the program is always shown its own setting.
 
 use crate::blocking::fds::{self, Entry, LENT};
+use crate::sched::preempt;
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time;
 use core::sync::atomic::Ordering;
@@ -109,7 +110,8 @@ pub fn lend(entry: &Entry, fd: i32, f: impl FnOnce() -> SysResult) -> SysResult 
             entry.flags.fetch_or(LENT, Ordering::Relaxed); // Relaxed: under the lock.
         }
     }
-    let result = f();
+    // A handler that ran meanwhile could leave it so by a jump.
+    let result = preempt::without(f);
     let _serial = entry.serialise();
     // Relaxed, both: under the lock. If it is not lent any more, the program has set the flag
     // meanwhile. If the kernel does not take it back, it stays lent: the program's calls wait.

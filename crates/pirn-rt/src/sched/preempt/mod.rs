@@ -39,6 +39,7 @@ use crate::sched::safepoint;
 use crate::sys::{self, Errno};
 use crate::vthread::{self, Ready};
 use core::ffi::{c_int, c_void};
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use request::Reason;
 
@@ -151,7 +152,12 @@ unsafe extern "C-unwind" fn give_way(place: &mut SavedRegisters) {
     drop(section);
     // It is the thread's own code that was interrupted: a handler may park, and jump out of here.
     if thread.wait.has_request_in_own_code() {
-        safepoint::run_in_own_code(place);
+        let sp = ptr::from_ref(place).addr();
+        match thread.slot() {
+            // The request has come while the thread was suspended.
+            Some(slot) if sp < slot.bottom() + ROOM_FOR_HANDLERS => safepoint::still_hot(),
+            _ => safepoint::run_in_own_code(place),
+        }
     }
     sys::set_errno(Errno(errno));
 }
