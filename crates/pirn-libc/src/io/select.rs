@@ -91,15 +91,15 @@ impl Sets {
         result
     }
 
-    /// Stores sets for the program, in words that the kernel has cleared.
+    /// Stores sets for the program, in the words in which it has asked for any.
     ///
     /// # Safety
     /// As for `ask`.
     unsafe fn store(&self, sets: &[Vec<u64>; 3]) {
-        for (&pointer, set) in self.pointers.iter().zip(sets) {
-            let words = set.iter().take(self.count.div_ceil(BITS)).enumerate();
-            for (i, &word) in words.filter(|&(_, &word)| word != 0) {
-                // SAFETY: the kernel has cleared this word.
+        for ((&pointer, set), asked) in self.pointers.iter().zip(sets).zip(&self.asked) {
+            let words = set.iter().zip(asked).take(self.count.div_ceil(BITS));
+            for (i, (&word, _)) in words.enumerate().filter(|(_, (_, asked))| **asked != 0) {
+                // SAFETY: the kernel has cleared this word, and written it before.
                 unsafe { *pointer.add(i) = word };
             }
         }
@@ -156,10 +156,10 @@ unsafe fn select_virtually(
     // SAFETY: the kernel has just accepted them.
     let ask = || unsafe { sets.ask() };
     let result = wait_for_any(sets.watched(), deadline, Interruptible::Always, ask);
-    if result.is_err() {
-        // The sets as the program has left them.
+    if let Ok(0) = result {
+        let none = sets.asked.each_ref().map(|set| vec![0; set.len()]);
         // SAFETY: the kernel has just accepted them.
-        unsafe { sets.store(&sets.asked) };
+        unsafe { sets.store(&none) };
     }
     result
 }

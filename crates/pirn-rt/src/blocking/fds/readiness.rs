@@ -4,10 +4,12 @@
 use crate::blocking::fds::status_flags::{self, Waiting};
 use crate::blocking::fds::{self, Entry};
 use crate::blocking::wait::{Outcome, Wait};
+use crate::blocking::{self, Nap};
 use crate::no_suspend::NoPreempt;
 use crate::sched::safepoint::{self, Ran};
 use crate::sys::{Errno, SysResult};
 use crate::time::Deadline;
+use crate::vthread;
 use crate::vthread::wait_reason::{Kind, WaitReason};
 use crate::vthread::wait_word::Interruptible;
 use core::cell::Cell;
@@ -28,7 +30,7 @@ pub(crate) fn report(fd: i32, generation: u32, event: Event) {
 #[derive(Clone, Copy)]
 pub struct FdCall {
     fd: i32,
-    /// `None`: the table has none for this number. Then there is one attempt.
+    /// `None`: the table has none for this number.
     entry: Option<&'static Entry>,
     interest: Interest,
     /// The time at which a wait ends with `EAGAIN`. `None`: the first wait sets it, by the socket's
@@ -95,7 +97,7 @@ impl FdCall {
     #[inline]
     pub fn run(&mut self, mut attempt: impl FnMut() -> SysResult) -> SysResult {
         let Some(entry) = self.entry else {
-            return attempt();
+            return self.run_by_looking(&mut attempt);
         };
         let since = entry.since(self.interest);
         match attempt() {
@@ -114,7 +116,7 @@ impl FdCall {
         mut attempt: impl FnMut() -> SysResult,
     ) -> SysResult {
         let Some(entry) = self.entry else {
-            return attempt();
+            return self.run_by_looking(&mut attempt);
         };
         let mut attempt = move |since| {
             let result = attempt();
@@ -133,6 +135,37 @@ impl FdCall {
         match attempt(since) {
             EAGAIN => self.wait(entry, since, true, attempt),
             result => result,
+        }
+    }
+
+    /// Runs a call on a number that the table has no entry for (1,048,576 and above): no event is
+    /// told of, so this looks every 10 ms. Where the thread cannot park, there is one attempt.
+    #[cold]
+    fn run_by_looking(&self, attempt: &mut dyn FnMut() -> SysResult) -> SysResult {
+        const EVERY_NS: u64 = 10_000_000;
+        loop {
+            let result = attempt();
+            let is_over = self.deadline.is_some_and(|deadline| deadline.has_passed());
+            if result != EAGAIN
+                || is_over
+                || vthread::parkable().is_none()
+                || status_flags::is_nonblocking(self.fd)
+            {
+                return result;
+            }
+            let reason = self
+                .reason
+                .unwrap_or_else(|| wait_for(self.fd, self.interest));
+            let moment = Deadline::after_nanos(EVERY_NS);
+            match blocking::pause_until(reason, moment, Interruptible::Always) {
+                Nap::Over => {}
+                Nap::Interrupted => return Err(blocking::INTERRUPTED),
+                Nap::Signalled(ran) => {
+                    if let Some(error) = end_by(ran, !matches!(self.restarts, Restarts::Never)) {
+                        return Err(error);
+                    }
+                }
+            }
         }
     }
 
@@ -237,7 +270,7 @@ impl FdWait {
             let error = match end {
                 Outcome::Ready => None,
                 Outcome::TimedOut => Some(Errno(libc::EAGAIN)),
-                Outcome::Interrupted => Some(crate::blocking::INTERRUPTED),
+                Outcome::Interrupted => Some(blocking::INTERRUPTED),
                 Outcome::SafePoint => {
                     // A handler may run for long: others may try meanwhile.
                     readiness.hand_off(interest);
@@ -288,7 +321,14 @@ pub fn left_by_jump() {
 /// unless it restarts.
 #[cold]
 fn after_signals(restarts: bool) -> Option<Errno> {
-    let ends = match safepoint::run_pending() {
+    end_by(safepoint::run_pending(), restarts)
+}
+
+fn end_by(ran: Ran, restarts: bool) -> Option<Errno> {
+    if vthread::current().is_none() {
+        return Some(Errno(libc::EINTR)); // The child of a fork in a handler: no poller is there.
+    }
+    let ends = match ran {
         Ran::Nothing => false,
         Ran::Restarting => !restarts,
         Ran::Interrupting => true,
