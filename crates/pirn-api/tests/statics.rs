@@ -42,7 +42,6 @@ const KEPT: [(&str, &[(&str, &str)]); 3] = [
             ("pirn-libc/futex.rs", "SAID"),
             ("pirn-libc/posix.rs", "*"),
             ("pirn-libc/process/credentials.rs", "*"),
-            ("pirn-libc/process/dlfcn.rs", "REAL"),
             ("pirn-libc/process/fork.rs", "*"),
             ("pirn-libc/process/linker.rs", "*"),
             ("pirn-libc/process/os_thread.rs", "SAID"),

@@ -114,12 +114,7 @@ fn matches_one(patterns: &[CString], file: &CStr) -> bool {
 /// Calls `use_it` with the name of the file that an address is in the code of; empty if unknown.
 fn with_file_of<R>(address: usize, use_it: impl Fn(&CStr) -> R) -> R {
     let found = objects::find_in(|object| {
-        if !object
-            .segments(libc::PF_X)
-            .any(|code| code.contains(&address))
-        {
-            return None;
-        }
+        object.code_at(address)?;
         let path = object.name().to_bytes_with_nul();
         let start = path
             .iter()
@@ -156,10 +151,7 @@ fn caller() -> usize {
         if passes { GO_ON } else { STOP }
     }
     let here = caller as *const () as usize;
-    let own = objects::find_in(|object| {
-        let mut code = object.segments(libc::PF_X);
-        code.find(|code| code.contains(&here))
-    });
+    let own = objects::find_in(|object| object.code_at(here));
     let mut walk = Walk {
         own: own.unwrap_or(here..here + 1),
         found: 0,

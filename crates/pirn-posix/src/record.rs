@@ -47,7 +47,7 @@ use pirn_rt::sys::{self, call};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::wait_word::Interruptible;
-use pirn_rt::vthread::{self, Claimed, Core};
+use pirn_rt::vthread::{self, Claimed, Core, table};
 
 thread_local! {
     /// In the TLS block of each thread that `pthread_create` has made virtual: its record. It is at
@@ -159,14 +159,14 @@ impl Pthread {
         slot.tp() as pthread_t
     }
 
-    /// Lets others find the thread by its id.
+    /// Lets others find the thread by its id, before its first mount too, when it can get signals.
     ///
     /// # Safety
     /// After [`lay_out`](Self::lay_out), once, of a thread that is about to be scheduled.
     pub(crate) unsafe fn enter(&self) {
         let (_, slot) = self.place();
-        // SAFETY: the caller's contract.
-        unsafe { life::enter(slot, self.core()) };
+        // SAFETY: it leaves when it is reaped, before its own reference is released.
+        unsafe { table::enter(slot, self.core()) };
     }
 
     /// Returns what the runtime knows of it.

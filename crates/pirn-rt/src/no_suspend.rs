@@ -154,9 +154,7 @@ impl NoPreempt {
         compiler_fence(Ordering::SeqCst); // As in `NoSuspend::new`.
         NoPreempt(PhantomData)
     }
-}
 
-impl NoPreempt {
     /// Ends a section whose guard has been left by a jump.
     pub(crate) fn end() {
         drop(NoPreempt(PhantomData));

@@ -474,7 +474,6 @@ impl Watch {
 
 /// Returns how many ticks a duration has.
 pub(crate) fn ticks(duration: Duration) -> u64 {
-    const FOREVER: u64 = u64::MAX >> 3;
     let ticks = u64::try_from(duration.as_millis() / TICK.as_millis());
     ticks.map_or(FOREVER, |ticks| ticks.min(FOREVER))
 }

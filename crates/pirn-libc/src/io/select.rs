@@ -97,10 +97,10 @@ impl Sets {
     /// As for `ask`.
     unsafe fn store(&self, sets: &[Vec<u64>; 3]) {
         for ((&pointer, set), asked) in self.pointers.iter().zip(sets).zip(&self.asked) {
-            let words = set.iter().zip(asked).take(self.count.div_ceil(BITS));
-            for (i, (&word, _)) in words.enumerate().filter(|(_, (_, asked))| **asked != 0) {
+            let words = asked.iter().take(self.count.div_ceil(BITS)).enumerate();
+            for (i, _) in words.filter(|&(_, &asked)| asked != 0) {
                 // SAFETY: the kernel has cleared this word, and written it before.
-                unsafe { *pointer.add(i) = word };
+                unsafe { *pointer.add(i) = set[i] };
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_libc_macros::libc_fn;
-use pirn_rt::arch::{RETURN, call_as_if_from, forward_when};
+use pirn_rt::arch::{RETURN, call_as_if_from, forward};
 use pirn_rt::glibc::{late, objects};
 use pirn_rt::sched::preempt;
 use pirn_rt::stack::region;
@@ -105,9 +105,7 @@ pub(crate) unsafe fn call_from(
 /// `inside`; `None` for the library that contains this code.
 fn find_return(inside: usize) -> Option<usize> {
     objects::find_in(|object| {
-        let range = object
-            .segments(libc::PF_X)
-            .find(|range| range.contains(&inside))?;
+        let range = object.code_at(inside)?;
         if range.contains(&(find_return as *const () as usize)) {
             return Some(None);
         }
@@ -128,7 +126,7 @@ pub(crate) fn catch_up() -> Result<(), String> {
     late::catch_up(|visit| region::for_each_open(|slot| visit(slot.tp())))
 }
 
-forward_when! {
+forward! {
     /// `dlsym`. The version is the first of x86-64, which all C libraries have.
     ///
     /// # Safety

@@ -70,12 +70,11 @@ pub(super) fn deliver(thread: Current, mut place: Option<&mut SavedRegisters>) -
                 // SAFETY: the program's action.
                 let others =
                     unsafe { call_handler(thread, signal, &action, &mut info, place, section) };
-                ran = ran
-                    .max(others)
-                    .max(match action.sa_flags & libc::SA_RESTART {
-                        0 => Ran::Interrupting,
-                        _ => Ran::Restarting,
-                    });
+                let own = match action.sa_flags & libc::SA_RESTART {
+                    0 => Ran::Interrupting,
+                    _ => Ran::Restarting,
+                };
+                ran = ran.max(others).max(own);
             }
         }
     }
@@ -136,13 +135,7 @@ unsafe fn call_handler(
     let awaited = thread.signals.awaited.swap(0, SeqCst);
     BEGUN.set(BEGUN.get() + 1);
     drop(section);
-    let others = match thread.signals.deliverable() {
-        0 => Ran::Nothing,
-        _ => {
-            safepoint::note_own(thread);
-            safepoint::run_pending()
-        }
-    };
+    let (others, _) = deliver(thread, None);
     // SAFETY: a handler of the program. One that takes only the signal ignores the rest.
     let mut handler = || unsafe {
         arch::begin_float();

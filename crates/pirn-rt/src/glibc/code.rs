@@ -46,21 +46,15 @@ pub(crate) fn learn() -> Result<(), &'static str> {
     );
     let none: Option<()> = objects::find_in(|object| {
         let name = object.file_name();
-        let contains = |address| {
-            let mut code = object.segments(libc::PF_X);
-            code.any(|range| range.contains(&address))
-        };
+        let has_own = object.code_at(own);
         // A preloaded allocator has locks as libc has. The program's own name is empty.
-        let allocates = || !name.is_empty() && contains(malloc) && !contains(own);
-        if LIBRARIES.iter().any(|library| name.starts_with(library)) || allocates() {
+        let allocates = !name.is_empty() && object.code_at(malloc).is_some() && has_own.is_none();
+        if allocates || LIBRARIES.iter().any(|library| name.starts_with(library)) {
             table.extend(object.segments(libc::PF_X));
         }
-        if let Some(range) = object
-            .segments(libc::PF_X)
-            .find(|range| range.contains(&own))
-        {
-            OWN[0].store(range.start, Ordering::Relaxed); // Relaxed, both: always the same numbers.
-            OWN[1].store(range.end - 1, Ordering::Relaxed);
+        if let Some(code) = has_own {
+            OWN[0].store(code.start, Ordering::Relaxed); // Relaxed, both: always the same numbers.
+            OWN[1].store(code.end - 1, Ordering::Relaxed);
         }
         None
     });

@@ -234,10 +234,7 @@ struct Datum {
 fn find_datum(size: usize, is_it: impl Fn(usize) -> bool) -> Result<Option<Datum>, String> {
     let linkers = find_static_info()? as usize;
     let found = objects::find_in(|object| {
-        let mut code = object.segments(libc::PF_X);
-        if !code.any(|code| code.contains(&linkers)) {
-            return None;
-        }
+        object.code_at(linkers)?;
         let read_only = object.read_only_after_start();
         let mut places = object
             .segments(libc::PF_W)

@@ -46,6 +46,12 @@ impl Object<'_> {
         })
     }
 
+    /// Returns its segment of code that an address is in, if there is one.
+    pub fn code_at(&self, address: usize) -> Option<Range<usize>> {
+        self.segments(libc::PF_X)
+            .find(|code| code.contains(&address))
+    }
+
     /// Returns the part of its data that the linker has made read-only after its start.
     pub(super) fn read_only_after_start(&self) -> Range<usize> {
         const PAGE: usize = 4096;

@@ -7,7 +7,7 @@ use super::safepoint;
 use crate::glibc::thread;
 use crate::no_suspend::NoSuspend;
 use crate::stack::{SizeClass, Slot};
-use crate::vthread::{Core, Current, current, join, keys, set_current, table};
+use crate::vthread::{Core, Current, current, join, keys, set_current};
 use crate::{continuation, sys};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -97,8 +97,9 @@ pub fn run_destructors() {
     keys::run_destructors();
 }
 
-/// Gives a new thread the slot that was reserved for it, and lays out its TLS block. Its first
-/// mount does the rest. The slot lasts until it is [given back](release_preallocated).
+/// Gives a new thread the slot that was reserved for it, and lays out its TLS block. The caller
+/// [enters](crate::vthread::table::enter) it before it is scheduled. The slot lasts until it is
+/// [given back](release_preallocated).
 ///
 /// # Safety
 /// The thread is new, and the caller's alone.
@@ -112,17 +113,6 @@ pub unsafe fn preallocate(core: &Core) -> Slot {
     unsafe { prepare(core, slot) };
     core.continuation.let_slot_last();
     slot
-}
-
-/// Enters a thread whose slot was [reserved](preallocate) into the table of threads, where others
-/// find it until it is reaped: before its first mount too, when it can get signals.
-///
-/// # Safety
-/// The thread has not been entered, and is about to be scheduled.
-#[inline]
-pub unsafe fn enter(slot: Slot, core: &Core) {
-    // SAFETY: it leaves when it is reaped, before its own reference is released.
-    unsafe { table::enter(slot, core) };
 }
 
 /// Gives back the slot of a thread that has ended and been reaped, or that was never entered.

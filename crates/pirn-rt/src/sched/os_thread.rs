@@ -102,8 +102,8 @@ impl StateFile {
     /// Returns whether a thread runs or waits for a CPU; `false` if the kernel does not say.
     pub(crate) fn runs(&mut self, id: u32) -> bool {
         let mut text = [0; 64];
-        if self.id != id {
-            let _ = self.read(&mut text);
+        if self.id != 0 && self.id != id {
+            let _ = self.read(&mut text); // Its number may be another file's.
             if self.id != 0 {
                 sys::close_file(self.fd);
             }

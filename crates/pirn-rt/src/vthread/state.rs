@@ -256,12 +256,6 @@ impl ParkPermit {
         parking
     }
 
-    /// Returns whether the thread parks, or is about to.
-    #[inline]
-    pub(crate) fn is_parked(&self) -> bool {
-        self.state.load(Relaxed) == ParkPermit::PARKED // Relaxed: the thread's own.
-    }
-
     /// `any → NOTIFIED`. Returns `true` if the thread was parked: then the caller must wake it.
     #[must_use = "`true` is the duty to wake the thread"]
     #[inline]

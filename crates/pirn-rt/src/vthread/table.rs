@@ -58,13 +58,13 @@ fn make_table(slot: Slot) -> Option<&'static Table> {
     unsafe { table.as_ref() }
 }
 
-/// Enters the thread that has been given a slot. Without memory for a table, no reader will find
-/// it.
+/// Enters the thread that has been given a slot, where others find it until it is reaped. Without
+/// memory for a table, none will.
 ///
 /// # Safety
-/// The record stays until [`leave`] has returned.
+/// The thread has not been entered. The record stays until `leave` has returned.
 #[inline]
-pub(crate) unsafe fn enter(slot: Slot, core: &Core) {
+pub unsafe fn enter(slot: Slot, core: &Core) {
     if let Some(table) = table(slot).or_else(|| make_table(slot)) {
         // SAFETY: the slot is this thread's; the caller's contract.
         unsafe { table[slot.index()].enter(core) };

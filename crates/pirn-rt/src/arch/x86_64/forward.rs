@@ -1,7 +1,7 @@
 //! x86-64: definitions of C functions that a Rust function cannot be, and of some that may be
 //! absent.
 //!
-//! Five macros define a function that hands its arguments on. [`weak`] finds one that the program
+//! Four macros define a function that hands its arguments on. [`weak`] finds one that the program
 //! may lack, since stable Rust has no weak symbols. [`forward_variadic`] does for a function with
 //! any number of arguments what a C compiler does (`va_start`; System V ABI, section 3.5.7):
 //!
@@ -31,11 +31,38 @@ pub use forward_to;
 /// on at the address that `$note` returns, with the same arguments and return address, as if the
 /// caller had called that. `setjmp` and its kin, which return to the frame of their caller twice,
 /// cannot be called in another way.
+///
+/// With `when` and `else`, as long as the static `$when`, a word, is 0, the function goes on at
+/// libc's function of that name and version, and no compiled code runs before. AddressSanitizer
+/// looks things up before its shadow memory exists, and whatever it has instrumented would fault.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! forward {
     ($(#[$attribute:meta])* $name:ident => $note:path) => {
-        $(#[$attribute])*
+        $crate::arch::forward!(@ [$(#[$attribute])*] $name, ["call {note}"], [], note = sym $note);
+    };
+    ($(#[$attribute:meta])* $name:ident(when $when:path, else $version:literal) => $note:path) => {
+        $crate::arch::forward!(@ [$(#[$attribute])*] $name,
+            [
+                "cmp qword ptr [rip + {when}], 0",
+                "je 2f",
+                "call {note}",
+                "jmp 3f",
+                "2: mov rdi, -1", // RTLD_NEXT
+                "lea rsi, [rip + 4f]",
+                "lea rdx, [rip + 5f]",
+                "call {dlvsym}",
+                "3:"
+            ],
+            [
+                concat!("4: .asciz \"", stringify!($name), "\""),
+                concat!("5: .asciz \"", $version, "\"")
+            ],
+            when = sym $when, note = sym $note, dlvsym = sym libc::dlvsym
+        );
+    };
+    (@ [$($attribute:tt)*] $name:ident, [$($find:expr),*], [$($data:expr),*], $($operands:tt)*) => {
+        $($attribute)*
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
@@ -44,59 +71,18 @@ macro_rules! forward {
                 "push rdi; .cfi_adjust_cfa_offset 8",
                 "push rsi; .cfi_adjust_cfa_offset 8",
                 "push rdx; .cfi_adjust_cfa_offset 8", // rsp is a multiple of 16 again
-                "call {}",
+                $($find,)*
                 "pop rdx; .cfi_adjust_cfa_offset -8",
                 "pop rsi; .cfi_adjust_cfa_offset -8",
                 "pop rdi; .cfi_adjust_cfa_offset -8",
                 "jmp rax; .cfi_endproc",
-                sym $note,
+                $($data,)*
+                $($operands)*
             )
         }
     };
 }
 pub use forward;
-
-/// Defines the C function `$name` as [`forward`] does. But as long as the static `$when`, a word,
-/// is 0, it goes on at libc's function of that name and version, and no compiled code runs before.
-/// AddressSanitizer looks things up before its shadow memory exists, and whatever it has
-/// instrumented would fault.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! forward_when {
-    ($(#[$attribute:meta])* $name:ident(when $when:path, else $version:literal) => $note:path) => {
-        $(#[$attribute])*
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rdi; .cfi_adjust_cfa_offset 8",
-                "push rsi; .cfi_adjust_cfa_offset 8",
-                "push rdx; .cfi_adjust_cfa_offset 8", // rsp is a multiple of 16 again
-                "cmp qword ptr [rip + {when}], 0",
-                "je 2f",
-                "call {note}",
-                "3: pop rdx; .cfi_adjust_cfa_offset -8",
-                "pop rsi; .cfi_adjust_cfa_offset -8",
-                "pop rdi; .cfi_adjust_cfa_offset -8",
-                "jmp rax",
-                ".cfi_adjust_cfa_offset 24",
-                "2: mov rdi, -1", // RTLD_NEXT
-                "lea rsi, [rip + 4f]",
-                "lea rdx, [rip + 5f]",
-                "call {dlvsym}",
-                "jmp 3b",
-                ".cfi_endproc",
-                concat!("4: .asciz \"", stringify!($name), "\""),
-                concat!("5: .asciz \"", $version, "\""),
-                when = sym $when,
-                note = sym $note,
-                dlvsym = sym libc::dlvsym,
-            )
-        }
-    };
-}
-pub use forward_when;
 
 /// Defines the C function `$name`, which goes on to the function whose address is in the static
 /// `$libcs` if its first argument, an unsigned number of 32 bits, is below `$limit`, and else to

@@ -51,6 +51,18 @@ pub enum Restarts {
     Never,
 }
 
+impl Restarts {
+    /// Returns whether a call with this deadline begins again.
+    #[inline]
+    fn with(self, deadline: Deadline) -> bool {
+        match self {
+            Restarts::Untimed => deadline.is_never(),
+            Restarts::Always => true,
+            Restarts::Never => false,
+        }
+    }
+}
+
 impl FdCall {
     /// Returns a call that waits as the kernel does for a socket or a pipe.
     #[inline]
@@ -161,7 +173,8 @@ impl FdCall {
                 Nap::Over => {}
                 Nap::Interrupted => return Err(blocking::INTERRUPTED),
                 Nap::Signalled(ran) => {
-                    if let Some(error) = end_by(ran, !matches!(self.restarts, Restarts::Never)) {
+                    let deadline = self.deadline.unwrap_or(Deadline::NEVER);
+                    if let Some(error) = end_by(ran, self.restarts.with(deadline)) {
                         return Err(error);
                     }
                 }
@@ -219,11 +232,7 @@ impl FdCall {
             interest,
             deadline,
             reason: self.reason.unwrap_or_else(ready),
-            restarts: match self.restarts {
-                Restarts::Untimed => deadline.is_never(),
-                Restarts::Always => true,
-                Restarts::Never => false,
-            },
+            restarts: self.restarts.with(deadline),
             waiting,
         };
         wait.park_and_attempt(since, attempted, attempt)
@@ -324,6 +333,7 @@ fn after_signals(restarts: bool) -> Option<Errno> {
     end_by(safepoint::run_pending(), restarts)
 }
 
+/// Returns the error with which what the thread has run ends a call, unless the call restarts.
 fn end_by(ran: Ran, restarts: bool) -> Option<Errno> {
     if vthread::current().is_none() {
         return Some(Errno(libc::EINTR)); // The child of a fork in a handler: no poller is there.

@@ -108,8 +108,7 @@ pub unsafe fn interrupt(context: *mut c_void) {
     let Some(carrier) = carrier(&section) else {
         return;
     };
-    // Not on its way into a park: what it runs may park as well.
-    let requested = thread.wait.has_request_in_own_code() && !thread.permit.is_parked();
+    let requested = thread.wait.has_request_in_own_code();
     let needed = if requested { ROOM_FOR_HANDLERS } else { ROOM };
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };
