@@ -49,6 +49,7 @@ pub use sync::owner_of;
 pub use thread::lifecycle::{Start, answer_next_create};
 
 use core::ffi::c_char;
+use pirn_rt::sys::Errno;
 use pirn_rt::vthread::{self, Current};
 
 /// The name of a file, in tables of functions.
@@ -78,6 +79,28 @@ pub unsafe fn after_fork() {
         io::stdio::after_fork();
         process::exec::after_fork();
     }
+}
+
+/// Returns an empty list with room for `count` values. For a length that the caller chooses.
+///
+/// # Errors
+/// `ENOMEM`.
+pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Errno> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(count) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(Errno(libc::ENOMEM)),
+    }
+}
+
+/// Returns `count` zeros.
+///
+/// # Errors
+/// `ENOMEM`.
+pub(crate) fn zeros<T: Copy + From<u8>>(count: usize) -> Result<Vec<T>, Errno> {
+    let mut list = reserved(count)?;
+    list.resize(count, T::from(0));
+    Ok(list)
 }
 
 /// Returns the virtual thread that the calling interposed function may park; `None`: it must act as

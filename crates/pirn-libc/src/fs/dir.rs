@@ -8,9 +8,9 @@
 //! The program's functions that choose and order the entries of `scandir` must run on the program's
 //! thread. So libc's `scandir` cannot run on the pool as a whole; ours reads a stream.
 
-use crate::Path;
 use crate::fs::open::open_at;
 use crate::registry::interposed;
+use crate::{Path, reserved, zeros};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use libc::{DIR, dirent64, off_t, size_t, ssize_t};
@@ -29,7 +29,7 @@ interposed! {
     // `struct dirent` and `dirent64` are the same on this machine.
     Pool as {
         fn opendir(path: Path) -> *mut DIR
-            = or_null(open_at(libc::AT_FDCWD, path, OPEN, 0).map(|fd| Directory::create(fd as c_int)));
+            = or_null(Directory::open(libc::AT_FDCWD, path));
         fn scandir(path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
             = scandirat(libc::AT_FDCWD, path, list, filter, compare);
         fn scandirat(at: c_int, path: Path, list: FoundEntries, filter: Filter, compare: Compare) -> c_int
@@ -44,7 +44,7 @@ interposed! {
     }
     Own as {
         fn fdopendir(fd: c_int) -> *mut DIR
-            = or_null(check_directory(fd).map(|()| Directory::create(fd)));
+            = or_null(check_directory(fd).and_then(|()| Directory::create(fd)));
         fn rewinddir(dir: *mut DIR) -> () = Directory::of(dir).seek(0);
         fn seekdir(dir: *mut DIR, position: c_long) -> () = Directory::of(dir).seek(position);
         fn telldir(dir: *mut DIR) -> c_long = Directory::of(dir).with(|records| records.position);
@@ -80,19 +80,31 @@ struct Records {
 }
 
 impl Directory {
-    /// Makes a stream that owns the descriptor.
-    fn create(fd: c_int) -> *mut DIR {
+    /// # Safety
+    /// As for `openat(2)`.
+    unsafe fn open(at: c_int, path: Path) -> Result<*mut DIR, Errno> {
+        // SAFETY: the caller's contract.
+        let fd = unsafe { open_at(at, path, OPEN, 0) }? as c_int;
+        Self::create(fd).inspect_err(|_| {
+            // SAFETY: our own definition; no pointers.
+            unsafe { libc::close(fd) };
+        })
+    }
+
+    /// Makes a stream that owns the descriptor. It stays the caller's if there is no memory.
+    fn create(fd: c_int) -> Result<*mut DIR, Errno> {
         let records = Records {
-            buffer: vec![0; WORDS].into(),
+            buffer: zeros(WORDS)?.into(),
             next: 0,
             end: 0,
             position: 0,
         };
-        Box::into_raw(Box::new(Directory {
+        let mut directory = reserved(1)?;
+        directory.push(Directory {
             fd,
             records: Mutex::new(records),
-        }))
-        .cast()
+        });
+        Ok(Box::into_raw(directory.into_boxed_slice()).cast())
     }
 
     /// # Safety
@@ -257,9 +269,7 @@ unsafe fn copied<T>(source: *const T, bytes: usize) -> Result<*mut T, Errno> {
 /// As for `scandirat(3)`.
 unsafe fn collect(at: c_int, path: Path, filter: Filter) -> Result<Entries, Errno> {
     // SAFETY: the caller's contract.
-    let dir = Opened(Directory::create(
-        unsafe { open_at(at, path, OPEN, 0) }? as c_int
-    ));
+    let dir = Opened(unsafe { Directory::open(at, path) }?);
     // SAFETY: open until the end of this function.
     let stream = unsafe { Directory::of(dir.0) };
     let mut entries = Entries(Vec::new());

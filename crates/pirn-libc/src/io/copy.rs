@@ -13,7 +13,7 @@ use crate::fs::cached::file_type;
 use crate::io::pieces::transfer_all;
 use crate::io::transfer::{self, is_ready};
 use crate::registry::interposed;
-use crate::{cancel, virtual_thread};
+use crate::{cancel, virtual_thread, zeros};
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 use pirn_libc_macros::libc_fn;
@@ -127,7 +127,7 @@ unsafe fn copy(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> Sy
     if start < 0 {
         return Err(Errno(libc::EINVAL));
     }
-    let mut buffer = vec![0u8; count.min(CHUNK)];
+    let mut buffer = zeros(count.min(CHUNK))?;
     let result = transfer_all(count, |done| {
         let chunk = &mut buffer[..(count - done).min(CHUNK)];
         copy_chunk(out, from, start + done as off_t, chunk)

@@ -7,7 +7,7 @@ use crate::forward::{checked, created};
 use crate::io::rw::{read, write};
 use crate::registry::interposed;
 use crate::signals::masks;
-use crate::virtual_thread;
+use crate::{reserved, virtual_thread};
 use core::ffi::c_int;
 use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, size_t, timespec};
@@ -91,7 +91,7 @@ pub(crate) fn wait_for_any(
             ),
             false => (reason, deadline),
         };
-        match park_until_event(&watched, reason, until, interruptible) {
+        match park_until_event(&watched, reason, until, interruptible)? {
             Outcome::Interrupted => {
                 return Err(match interruptible {
                     Interruptible::Always => blocking::INTERRUPTED,
@@ -170,12 +170,12 @@ fn park_until_event(
     reason: WaitReason,
     until: Deadline,
     interruptible: Interruptible,
-) -> Outcome {
+) -> Result<Outcome, Errno> {
     // Allocate first: the allocator may take a lock, which is another wait.
-    let mut waiters = Vec::with_capacity(watched.len());
+    let mut waiters = reserved(watched.len())?;
     let wait = match Wait::interruptible(reason, interruptible) {
         Ok(wait) => wait,
-        Err(refused) => return refused,
+        Err(refused) => return Ok(refused),
     };
     waiters.extend(
         watched
@@ -203,7 +203,7 @@ fn park_until_event(
         // SAFETY: each observes one descriptor.
         unsafe { entry.readiness.stop_observing(waiter) };
     }
-    outcome
+    Ok(outcome)
 }
 
 unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) -> SysResult {
@@ -213,17 +213,16 @@ unsafe fn poll_virtually(fds: *mut pollfd, count: nfds_t, timeout: Option<u64>) 
         return Ok(first);
     }
     let deadline = Deadline::after_timeout(timeout);
-    let watched: Vec<_> = if count == 0 {
-        Vec::new()
-    } else {
+    let mut watched = reserved(count as usize)?;
+    if count > 0 {
         // SAFETY: the kernel has just accepted them.
         let all = unsafe { core::slice::from_raw_parts(fds, count as usize) };
         let wanted = |p: &pollfd| {
             let write = p.events & WRITE != 0;
             Watched::new(p.fd, p.events & READ != 0 || !write, write)
         };
-        all.iter().filter(|p| p.fd >= 0).map(wanted).collect()
-    };
+        watched.extend(all.iter().filter(|p| p.fd >= 0).map(wanted));
+    }
     // SAFETY: the caller's contract.
     wait_for_any(watched, deadline, Interruptible::Always, || unsafe {
         sys::poll_now(fds, count)

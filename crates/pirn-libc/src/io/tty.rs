@@ -271,6 +271,15 @@ fn shorten(buffers: &mut Vec<iovec>, mut bytes: usize) {
     });
 }
 
+/// Returns whether a terminal has room. If it has none and its other side is closed, a write fails;
+/// while the other side is being closed, the kernel would let the write wait for ever.
+fn has_room(fd: c_int) -> Result<bool, Errno> {
+    match sys::events_now(fd, libc::POLLOUT) {
+        libc::POLLHUP => Err(Errno(libc::EIO)),
+        events => Ok(events != 0),
+    }
+}
+
 /// Writes as the kernel does for a virtual thread.
 ///
 /// # Safety
@@ -288,12 +297,10 @@ pub(super) unsafe fn write(fd: c_int, iov: *const iovec, count: c_int) -> SysRes
         return plain();
     }
     let never = Deadline::NEVER;
-    let ready = blocking(fd, Interest::Write, never, || {
-        match is_ready(fd, libc::POLLOUT) {
-            true if short => plain(),
-            true => Err(TERMINAL),
-            false => EAGAIN,
-        }
+    let ready = blocking(fd, Interest::Write, never, || match has_room(fd)? {
+        true if short => plain(),
+        true => Err(TERMINAL),
+        false => EAGAIN,
     });
     match ready {
         Err(TERMINAL) => pool::dedicated(WaitReason::call(c"write"), plain),
@@ -319,7 +326,7 @@ pub(super) fn read_once(fd: c_int, buffers: &[iovec]) -> SysResult {
 /// Writes as much as certainly has room, without waiting, for tasks of async code.
 #[cfg(feature = "async-io")]
 pub(super) fn write_once(fd: c_int, buffers: &[iovec]) -> SysResult {
-    if !is_ready(fd, libc::POLLOUT) {
+    if !has_room(fd)? {
         return EAGAIN;
     }
     let mut part = buffers.to_vec();

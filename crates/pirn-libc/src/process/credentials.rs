@@ -45,7 +45,11 @@ pub unsafe fn initgroups(user: *const c_char, group: gid_t) -> c_int {
         return libcs!();
     }
     const MOST: usize = 1 << 16; // linux/limits.h: what the kernel takes.
-    let (mut groups, mut count) = (vec![0; MOST], MOST as c_int);
+    let mut groups = match crate::zeros(MOST) {
+        Ok(groups) => groups,
+        Err(error) => return sys::to_c(Err(error)) as c_int,
+    };
+    let mut count = MOST as c_int;
     // SAFETY: room for that many; the caller's string.
     let found = pool::bounded(WaitReason::call(c"getgrouplist"), || unsafe {
         libc::getgrouplist(user, group, groups.as_mut_ptr(), &mut count)

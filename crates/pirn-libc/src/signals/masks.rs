@@ -192,14 +192,17 @@ fn change(
     Ok(())
 }
 
-/// Gives the carrier of a virtual thread the mask that it has outside of handlers, since one that
-/// the kernel has run is left by a jump: the thread's own mask is the jump's.
-pub(super) fn leave_handler() {
+/// Gives the carrier of a virtual thread the mask that it has outside of handlers, since the thread
+/// leaves one that the kernel has run: its own mask is the jump's. A platform thread has the mask
+/// that the jump gives it, of which the runtime does not know.
+pub(crate) fn leave_handler() {
     let section = NoSuspend::new();
     if vthread::current().is_some()
         && let Some(carrier) = sched::carrier(&section)
     {
         sys::block_only(carrier.blocked_signals());
+    } else {
+        signals::forget();
     }
 }
 

@@ -87,7 +87,11 @@ pub fn watch() {
     if !runtime::is_started() || no_suspend::is_on() || HELPED.swap(true, SeqCst) {
         return;
     }
-    if let Err(error) = start_helper("pirn-signals", 64 << 10, help) {
+    let started = {
+        let _undisturbed = InKernel::of_helper(); // Allocates, and a handler may wait for the helper.
+        start_helper("pirn-signals", 64 << 10, help)
+    };
+    if let Err(error) = started {
         HELPED.store(false, SeqCst); // The next caller tries again.
         static SAID: AtomicBool = AtomicBool::new(false);
         let so = "a signal that only virtual threads take waits until a thread unblocks its number";

@@ -197,7 +197,10 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
     };
     match target {
         Target::Oneself(thread) => {
-            let result = post(thread);
+            let result = {
+                let _section = NoSuspend::new(); // A handler may send the same signal.
+                post(thread)
+            };
             delivery::at_once();
             result
         }

@@ -30,6 +30,7 @@ use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
 use pirn_rt::sanitizer::valgrind;
 use pirn_rt::sched::preempt;
+use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SignalInfo, call};
 use pirn_rt::vthread::signals::bit;
 use pirn_rt::vthread::start_helper;
@@ -65,6 +66,8 @@ struct Entry {
     signal: c_int,
     value: usize,
     thread: pid_t,
+    /// What tells the thread from the next one with its id.
+    number: u64,
 }
 
 static ENTRIES: Lock<Vec<Entry>> = Lock::new(Vec::new());
@@ -119,6 +122,13 @@ fn target(event: &sigevent) -> Option<Result<pid_t, Errno>> {
     }
 }
 
+/// Returns the number of the virtual thread with an id.
+fn number_of(id: pid_t) -> Option<u64> {
+    identity::visit(Slot::of_tid(id.cast_unsigned())?, Some(id), |core| {
+        core.id()
+    })
+}
+
 /// Makes a timer by `make`, which returns what it is called.
 fn create(
     event: &sigevent,
@@ -126,6 +136,7 @@ fn create(
     make: impl FnOnce(&mut sigevent) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let (thread, helper) = (thread?, get()?);
+    let number = number_of(thread).ok_or(Errno(libc::EINVAL))?; // As the kernel has it.
     let key = KEYS.fetch_add(1, Relaxed); // Relaxed: a number.
     let mut own = *event;
     own.sigev_notify_thread_id = helper.id.cast_signed();
@@ -141,6 +152,7 @@ fn create(
         signal: event.sigev_signo,
         value: event.sigev_value.sival_ptr.addr(),
         thread,
+        number,
     });
     Ok(timer)
 }
@@ -250,10 +262,12 @@ fn pass_on(info: SignalInfo) {
     let found = entries.iter().find(|entry| entry.key == info.value());
     let found = found.map(|entry| {
         PASSING.store(entry.key, SeqCst);
-        (entry.thread, info.instead(entry.signal, entry.value))
+        let info = info.instead(entry.signal, entry.value);
+        (entry.thread, entry.number, info)
     });
     drop(entries);
-    if let Some((id, info)) = found
+    if let Some((id, number, info)) = found
+        && number_of(id) == Some(number)
         && let Ok(Whose::Virtual(thread)) = identity::find(id)
     {
         let _ = sending::send_info(thread, id, &as_c(info)); // It may end meanwhile.

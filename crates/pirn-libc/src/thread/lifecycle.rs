@@ -17,6 +17,7 @@ use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::{self, pool};
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::glibc::tls;
+use pirn_rt::no_suspend;
 use pirn_rt::sys::{self, Errno};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread;
@@ -265,6 +266,9 @@ pub unsafe fn pthread_detach(thread: pthread_t) -> c_int {
 #[libc_fn]
 pub unsafe fn pthread_exit(value: *mut c_void) -> ! {
     if let Some(own) = posix::own() {
+        if no_suspend::in_handler() {
+            masks::leave_handler();
+        }
         own.exit_with(value);
     } else if let Some(core) = vthread::current() {
         let name = core.name().unwrap_or("<unnamed>");

@@ -175,6 +175,11 @@ fn pthread_exit_in_a_destructor_ends_it() {
 }
 
 #[watched]
+fn pthread_exit_in_a_handler_leaves_no_mask_behind() {
+    as_natively("posix_ends.c", "check_exit_in_handler", On::Both);
+}
+
+#[watched]
 fn destructors_run_in_as_many_rounds() {
     as_natively("posix_ends.c", "check_rounds", On::Both);
 }

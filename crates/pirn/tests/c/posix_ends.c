@@ -165,6 +165,31 @@ void check_default_attributes(void)
 	join(begin(measure, &size));
 }
 
+static void exit_by_signal(int signal)
+{
+	(void)signal;
+	pthread_exit("from the handler");
+}
+
+static void *fault(void *argument)
+{
+	*(volatile int *)argument = 1;
+	return "no fault";
+}
+
+// A handler of a fault ends its thread. The next thread there has its own mask, with which a fault
+// is not blocked.
+void check_exit_in_handler(void)
+{
+	struct sigaction action = { .sa_handler = exit_by_signal }, before;
+	CHECK(sigaction(SIGSEGV, &action, &before) == 0);
+	for (int i = 0; i < 20; i++) {
+		char *result = join(begin(fault, NULL));
+		say("exit in handler: %s\n", result);
+	}
+	CHECK(sigaction(SIGSEGV, &before, NULL) == 0);
+}
+
 // `main` leaves.
 
 static int tell;

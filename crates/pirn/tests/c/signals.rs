@@ -137,3 +137,45 @@ fn locks_and_threads_work_in_spite_of_signals() {
         50 * crate::common::crowd_size()
     );
 }
+
+/// Ids come again. The kernel's timers are for a thread, not for its id.
+#[watched(alone)]
+fn a_timer_of_a_thread_that_has_ended_signals_no_other() {
+    on_signal(SIGUSR1, libc::SA_RESTART, count);
+    // SAFETY: no pointers.
+    let own_id = || unsafe { libc::gettid() };
+    let id = thread::spawn(move || {
+        sys::mask(libc::SIG_BLOCK, SIGUSR1).unwrap();
+        // SAFETY: all zeros is an event; the kernel reads it and a time, and writes a timer.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            (event.sigev_signo, event.sigev_notify_thread_id) = (SIGUSR1, own_id());
+            let mut timer = std::ptr::null_mut();
+            check(libc::timer_create(
+                libc::CLOCK_MONOTONIC,
+                &mut event,
+                &mut timer,
+            ))
+            .unwrap();
+            let often = sys::timespec(Duration::from_micros(100));
+            let time = libc::itimerspec {
+                it_interval: often,
+                it_value: often,
+            };
+            check(libc::timer_settime(timer, 0, &time, std::ptr::null_mut())).unwrap();
+        }
+        own_id()
+    });
+    let id = id.join().unwrap();
+    let next = move || {
+        thread::sleep(Duration::from_millis(5));
+        (own_id() == id).then(|| SIGNALS.get())
+    };
+    let next = || thread::spawn(next).join().unwrap();
+    assert_eq!(
+        (0..100).find_map(|_| next()),
+        Some(0),
+        "the id has not come again"
+    );
+}

@@ -182,7 +182,8 @@ impl Case {
             Call::Receive(Receive::Splice) => self.kind.is_terminal() || self.low_water > 1,
             // A handler with `SA_RESTART` ends a read that has some of its bytes.
             Call::Receive(_) => signals && self.kind == Kind::Raw(5, 0),
-            Call::Send(_) => false,
+            // A thread of its own makes a long write to a terminal, and nothing interrupts it.
+            Call::Send(_) => signals && self.kind.is_terminal(),
         }
     }
 

@@ -13,6 +13,7 @@ use std::{env, fs, ptr};
 use crate::common::sys::{self, check, own};
 use crate::common::{block_then, child, most_carriers, on_virtual, watched};
 use crate::kinds::{Kind, Pair};
+use crate::script;
 use pirn::thread;
 
 /// Returns how several `connect`s of one socket end, to an address where a listener is, or none.
@@ -96,6 +97,29 @@ fn writers_of_terminals_leave_the_carriers_free() {
             }
         }
     });
+}
+
+/// The kernel's own wait may last for ever then, and would keep a carrier.
+#[watched]
+fn writers_end_when_the_other_side_of_a_full_terminal_is_closed() {
+    for _ in 0..20 {
+        let mut pairs: Vec<Pair> = (0..most_carriers() + 4)
+            .map(|_| Pair::new(Kind::Master, false))
+            .collect();
+        for pair in &pairs {
+            script::fill(pair, Kind::Master);
+        }
+        let fds: Vec<_> = pairs.iter().map(Pair::fd).collect();
+        let write = |i: usize| {
+            let ended = std::iter::repeat_with(|| sys::write(fds[i], b"x")).find_map(Result::err);
+            assert_eq!(ended.unwrap().raw_os_error(), Some(libc::EIO));
+        };
+        block_then(fds.len(), write, || {
+            for pair in &mut pairs {
+                pair.peer = None;
+            }
+        });
+    }
 }
 
 #[watched]

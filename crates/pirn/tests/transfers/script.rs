@@ -211,7 +211,8 @@ fn pass(peer: i32, count: usize) {
     }
 }
 
-fn fill(pair: &Pair, kind: Kind) {
+/// Sends until there is no room, and for a while none comes.
+pub fn fill(pair: &Pair, kind: Kind) {
     sys::set_nonblocking(&pair.own, true);
     let nearly = (u64::MAX - 1).to_ne_bytes();
     let bytes: &[u8] = match kind {
