@@ -33,7 +33,7 @@ use pirn_rt::sched::preempt;
 use pirn_rt::stack::Slot;
 use pirn_rt::sys::{self, Errno, SignalInfo, call};
 use pirn_rt::vthread::signals::bit;
-use pirn_rt::vthread::start_helper;
+use pirn_rt::vthread::{Core, start_helper, table};
 
 interposed! {
     family "Timers that signal a thread" for Scaling;
@@ -65,8 +65,8 @@ struct Entry {
     timer: usize,
     signal: c_int,
     value: usize,
-    thread: pid_t,
-    /// What tells the thread from the next one with its id.
+    thread: Slot,
+    /// What tells the thread from the next one in its slot.
     number: u64,
 }
 
@@ -122,21 +122,16 @@ fn target(event: &sigevent) -> Option<Result<pid_t, Errno>> {
     }
 }
 
-/// Returns the number of the virtual thread with an id.
-fn number_of(id: pid_t) -> Option<u64> {
-    identity::visit(Slot::of_tid(id.cast_unsigned())?, Some(id), |core| {
-        core.id()
-    })
-}
-
 /// Makes a timer by `make`, which returns what it is called.
 fn create(
     event: &sigevent,
     thread: Result<pid_t, Errno>,
     make: impl FnOnce(&mut sigevent) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
-    let (thread, helper) = (thread?, get()?);
-    let number = number_of(thread).ok_or(Errno(libc::EINVAL))?; // As the kernel has it.
+    let (id, helper) = (thread?, get()?);
+    let number_in = |slot| identity::visit(slot, Some(id), Core::id).map(|number| (slot, number));
+    let found = Slot::of_tid(id.cast_unsigned()).and_then(number_in);
+    let (thread, number) = found.ok_or(Errno(libc::EINVAL))?; // As the kernel has it.
     let key = KEYS.fetch_add(1, Relaxed); // Relaxed: a number.
     let mut own = *event;
     own.sigev_notify_thread_id = helper.id.cast_signed();
@@ -266,11 +261,10 @@ fn pass_on(info: SignalInfo) {
         (entry.thread, entry.number, info)
     });
     drop(entries);
-    if let Some((id, number, info)) = found
-        && number_of(id) == Some(number)
-        && let Ok(Whose::Virtual(thread)) = identity::find(id)
-    {
-        let _ = sending::send_info(thread, id, &as_c(info)); // It may end meanwhile.
+    if let Some((slot, number, info)) = found {
+        // It may have ended, or have no room for one more.
+        let post = |thread: &Core| sending::post(thread, &as_c(info), false);
+        table::visit(slot, |thread| (thread.id() == number).then(|| post(thread)));
     }
     PASSING.store(0, SeqCst);
 }
