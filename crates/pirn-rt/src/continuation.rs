@@ -264,9 +264,9 @@ impl Continuation {
             let left = sanitizer::leave(&self.side(), &to.side(), last);
             malloc::hand_over_found(self.tp.get(), to.tp.get());
             let (save, sp, tp) = (self.sp.as_ptr(), to.sp.get(), to.tp.get());
-            match arch::tp_by_system_call() {
+            match arch::switches_slowly() {
                 false => arch::switch(save, sp, tp),
-                true => arch::switch_by_system_call(save, sp, tp, valgrind::way_to(sp)),
+                true => arch::switch_slowly(save, sp, tp, valgrind::way_to(sp)),
             }
             sanitizer::arrive(left);
             sanitizer::acquire(self.address());

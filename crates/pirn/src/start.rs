@@ -41,7 +41,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
         return FAILURE.with(restart);
     }
     if !has_fsgsbase() {
-        arch::set_tp_by_system_call();
+        arch::switch_slowly_from_now_on();
     }
     let settings = config::resolve().map_err(io::Error::other)?;
     let keep = observe::events_to_keep().map_err(io::Error::other)?;
@@ -86,12 +86,12 @@ fn default_tls_reserve() -> usize {
 /// `PIRN_NO_FSGSBASE` in the environment pretends that the processor has none, for tests.
 fn has_fsgsbase() -> bool {
     let hidden = environment::variable(NO_FSGSBASE).is_some();
-    arch::has_fsgsbase() && !arch::on_valgrind() && !hidden
+    arch::has_tp_instruction() && !arch::on_valgrind() && !hidden
 }
 
 /// Sets up the process's state and its runtime.
 fn launch(settings: &config::Settings, keep: observe::Keep) -> io::Result<&'static Runtime> {
-    if !arch::has_fsgsbase() && !arch::on_valgrind() {
+    if !arch::has_tp_instruction() && !arch::on_valgrind() {
         environment::notice(
             "this processor or kernel has no FSGSBASE, so each switch between virtual threads \
              makes a system call (needs Linux 5.9 without `nofsgsbase`, and Intel Ivy Bridge or \

@@ -15,7 +15,7 @@ use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use pirn_libc_macros::libc_fn;
-use pirn_rt::arch::{RETURN, call_as_if_from, forward};
+use pirn_rt::arch::{self, call_as_if_from, forward};
 use pirn_rt::glibc::{late, objects};
 use pirn_rt::sched::preempt;
 use pirn_rt::stack::region;
@@ -101,7 +101,7 @@ pub(crate) unsafe fn call_from(
     }
 }
 
-/// Returns the address of a `ret` instruction, in the code of the library that contains the address
+/// Returns an address from which [`call_as_if_from`] may seem to call, in the code of the library that contains the address
 /// `inside`; `None` for the library that contains this code.
 fn find_return(inside: usize) -> Option<usize> {
     objects::find_in(|object| {
@@ -111,8 +111,7 @@ fn find_return(inside: usize) -> Option<usize> {
         }
         // SAFETY: mapped code, which is readable on Linux unless the program asks otherwise.
         let bytes = unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) };
-        let at = bytes.iter().position(|&byte| byte == RETURN);
-        Some(at.map(|at| range.start + at))
+        Some(arch::find_return(bytes).map(|at| range.start + at))
     })
     .flatten()
 }

@@ -15,7 +15,7 @@ use core::ffi::{CStr, c_char};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use libc::pid_t;
 use pirn_libc_macros::libc_fn;
-use pirn_rt::arch;
+use pirn_rt::arch::{self, Extra};
 use pirn_rt::environment;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
@@ -88,9 +88,7 @@ unsafe fn trace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_lo
 /// Returns the result of a system call that a virtual thread may not make, or `None` if it may make
 /// the call. If the call sets up a GS base or a protection key, switches carry them from now on.
 pub(crate) fn refused(number: c_long, args: [usize; 6]) -> Option<SysResult> {
-    if matches!(number, libc::SYS_pkey_alloc)
-        || (number == libc::SYS_arch_prctl && args[0] == arch::SET_GS)
-    {
+    if Extra::is_prepared_by(number, args) {
         extra_state::carry();
     }
     if number == libc::SYS_ptrace

@@ -4,8 +4,8 @@
 //!
 //! | file | provides |
 //! |---|---|
-//! | `switch` | [`switch()`], [`switch_by_system_call`], [`prepare`] |
-//! | `registers` | the thread pointer: [`thread_pointer`], [`call_with_tp`], [`has_fsgsbase`]; what few programs change of a thread: `FloatControls`, `Extra` |
+//! | `switch` | [`switch()`], [`switch_slowly`], [`prepare`] |
+//! | `registers` | the thread pointer: [`thread_pointer`], [`call_with_tp`], [`has_tp_instruction`]; what few programs change of a thread: `FloatControls`, `Extra` |
 //! | `instructions` | [`syscall`], [`full_fence`], [`fence_after_atomic`], [`prefetch`], [`stack_pointer`], `counter`; access to memory that may not be there: [`fetch_u64`] and its kin, [`recover`] |
 //! | `preempt` | [`Interruption`]: interrupted code calls a function before it goes on |
 //! | `call` | calls that the compiler does not make: [`call_on_stack`], [`call_as_if_from`], [`call_as_pthread`] |
@@ -13,7 +13,17 @@
 //! | `walk` | what lies on a stack, for its readers: `saved_registers`, `in_switch` |
 //! | `valgrind` | [`on_valgrind`], [`tell_memcheck`] |
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
+
+#[cfg(feature = "dump")]
+mod walk;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
+#[cfg(feature = "dump")]
+pub use walk::*;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;

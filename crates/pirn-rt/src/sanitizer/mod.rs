@@ -204,7 +204,7 @@ pub fn find_out() {
         (THREAD, thread::is_linked()),
         (VALGRIND, arch::on_valgrind()),
         (MEMCHECK, valgrind::is_memcheck()),
-        (SYSTEM_CALL, arch::tp_by_system_call()),
+        (SYSTEM_CALL, arch::switches_slowly()),
     ] {
         present |= if is_there { bit } else { 0 };
     }

@@ -21,7 +21,7 @@ use crate::arch::Extra;
 use crate::glibc::tls;
 use crate::recorder;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 thread_local! {
     /// The values of a thread that is not mounted, also of a platform thread while it carries;
@@ -31,25 +31,21 @@ thread_local! {
 
 /// The values that the caller of the first call had. All relaxed: two callers at once have the
 /// same, and a thread that sees another's changes has the switches after them do so as well.
-static FIRST_GS: AtomicU64 = AtomicU64::new(0);
-static FIRST_RIGHTS: AtomicU32 = AtomicU32::new(0);
+static FIRST: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// Makes switches carry them from now on.
 #[inline]
 pub fn carry() {
     if !recorder::carries_extra_state() {
-        let Extra { gs, rights } = Extra::read();
-        FIRST_GS.store(gs, Relaxed);
-        FIRST_RIGHTS.store(rights, Relaxed);
+        for (first, word) in FIRST.iter().zip(Extra::read().words()) {
+            first.store(word, Relaxed);
+        }
         recorder::carry_extra_state();
     }
 }
 
 fn first() -> Extra {
-    Extra {
-        gs: FIRST_GS.load(Relaxed),
-        rights: FIRST_RIGHTS.load(Relaxed),
-    }
+    Extra::from_words(FIRST.each_ref().map(|word| word.load(Relaxed)))
 }
 
 /// Keeps the values of the thread that leaves, which still runs, and loads the values of the thread

@@ -50,13 +50,17 @@ pub unsafe extern "C-unwind" fn call_on_stack(
     )
 }
 
-/// The byte of a `ret` instruction.
-pub const RETURN: u8 = 0xc3;
+/// Returns how far from the beginning of this code there is a place for [`call_as_if_from`]: a
+/// `ret`.
+pub fn find_return(code: &[u8]) -> Option<usize> {
+    const RETURN: u8 = 0xc3;
+    code.iter().position(|&byte| byte == RETURN)
+}
 
 /// Calls `function` with three arguments and `ret` as the return address, and returns its result.
 ///
 /// # Safety
-/// `ret` is the address of a [`RETURN`] byte that may be executed. `function` is an `extern "C"`
+/// `ret` is an address that [`find_return`] has found, in code that may be executed. `function` is an `extern "C"`
 /// function of at most three integer or pointer arguments, whose contract holds, and which does not
 /// unwind.
 #[unsafe(naked)]

@@ -7,9 +7,5 @@ mod preempt;
 mod registers;
 mod switch;
 mod valgrind;
-#[cfg(feature = "dump")]
-mod walk;
 
-#[cfg(feature = "dump")]
-pub use walk::*;
 pub use {call::*, forward::*, instructions::*, preempt::*, registers::*, switch::*, valgrind::*};

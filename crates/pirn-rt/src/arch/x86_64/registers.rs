@@ -16,20 +16,20 @@ static BY_SYSTEM_CALL: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a system call must set the thread pointer, and so [`switch`](super::switch)
 /// cannot be used.
-pub(crate) fn tp_by_system_call() -> bool {
+pub(crate) fn switches_slowly() -> bool {
     // Relaxed: settled at the start, before there are threads that could ask.
     BY_SYSTEM_CALL.load(Ordering::Relaxed)
 }
 
 /// Decides that a system call sets the thread pointer.
-pub fn set_tp_by_system_call() {
+pub fn switch_slowly_from_now_on() {
     BY_SYSTEM_CALL.store(true, Ordering::Relaxed); // Relaxed: before there are threads that could ask.
 }
 
 /// Returns whether user space may read and write the FS base here: Linux 5.9 and a processor with
 /// FSGSBASE (Intel Ivy Bridge, AMD Steamroller). `AT_HWCAP2` bit 1, see
 /// `arch/x86/include/uapi/asm/hwcap2.h`.
-pub fn has_fsgsbase() -> bool {
+pub fn has_tp_instruction() -> bool {
     const HWCAP2_FSGSBASE: u64 = 1 << 1;
     // SAFETY: getauxval has no preconditions.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & HWCAP2_FSGSBASE != 0 }
@@ -53,14 +53,14 @@ pub fn thread_pointer() -> usize {
 pub unsafe fn call_with_tp(tp: usize, function: unsafe extern "C" fn(*mut u8), data: *mut u8) {
     // SAFETY: the caller's contract.
     unsafe {
-        match tp_by_system_call() {
+        match switches_slowly() {
             false => call_with_tp_by_instruction(tp, function, data),
             true => call_with_tp_by_system_call(tp, function, data),
         }
     }
 }
 
-/// Does what [`call_with_tp`] does, unless [`tp_by_system_call`].
+/// Does what [`call_with_tp`] does, unless [`switches_slowly`].
 ///
 /// # Safety
 /// As for `call_with_tp`.
@@ -156,16 +156,35 @@ impl FloatControls {
 
 /// The GS base, which no compiler uses on Linux by itself, and the rights of protection keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extra {
-    pub(crate) gs: u64,
-    pub(crate) rights: u32,
+pub struct Extra {
+    gs: u64,
+    rights: u32,
 }
 
 /// arch/x86/include/uapi/asm/prctl.h
-pub const SET_GS: usize = 0x1001;
+const SET_GS: usize = 0x1001;
 const GET_GS: usize = 0x1004;
 
 impl Extra {
+    /// Returns them as words.
+    pub(crate) fn words(self) -> [u64; 2] {
+        [self.gs, self.rights.into()]
+    }
+
+    /// Returns what [`words`](Self::words) has given.
+    pub(crate) fn from_words([gs, rights]: [u64; 2]) -> Extra {
+        let rights = rights as u32;
+        Extra { gs, rights }
+    }
+
+    /// Returns whether this system call prepares for the use of such a register.
+    pub fn is_prepared_by(number: libc::c_long, args: [usize; 6]) -> bool {
+        match number {
+            libc::SYS_arch_prctl => args[0] == SET_GS,
+            number => number == libc::SYS_pkey_alloc,
+        }
+    }
+
     /// Reads the registers of the running code.
     pub(crate) fn read() -> Extra {
         Extra {
@@ -188,7 +207,7 @@ impl Extra {
         // the system has enabled protection keys if there is another value of their rights.
         unsafe {
             if now.gs != self.gs {
-                match tp_by_system_call() {
+                match switches_slowly() {
                     false => {
                         asm!("wrgsbase {}", in(reg) self.gs, options(nostack, preserves_flags))
                     }
@@ -210,7 +229,7 @@ fn gs_base() -> u64 {
     let mut base = 0_u64;
     // SAFETY: as in `Extra::load`; the kernel writes one word.
     unsafe {
-        match tp_by_system_call() {
+        match switches_slowly() {
             false => asm!("rdgsbase {}", out(reg) base, options(nostack, preserves_flags)),
             true => {
                 let place = (&raw mut base).addr();

@@ -20,7 +20,7 @@
 //! out MXCSR's six status flags: almost every floating point instruction changes them.
 //!
 //! A switch also writes the FS base, which makes the resumed code's thread-local storage current:
-//! by an instruction ([`switch`]) or by a system call ([`switch_by_system_call`]).
+//! by an instruction ([`switch`]) or by a system call ([`switch_slowly`]).
 //!
 //! # What debuggers and unwinders see
 //!
@@ -126,12 +126,7 @@ pub(crate) unsafe fn switch(save: *mut *mut u8, to: *mut u8, tp: usize) {
 /// # Safety
 /// As for `switch`.
 #[inline(never)]
-pub(crate) unsafe fn switch_by_system_call(
-    save: *mut *mut u8,
-    to: *mut u8,
-    tp: usize,
-    way: *mut u8,
-) {
+pub(crate) unsafe fn switch_slowly(save: *mut *mut u8, to: *mut u8, tp: usize, way: *mut u8) {
     // SAFETY: as in `switch`. The system call changes rax, rcx and r11.
     unsafe {
         switch!(

@@ -1,4 +1,5 @@
-//! x86-64: what a reader of a stack needs to know of the machine.
+//! What a reader of a stack needs to know of the machine. Each processor's switch leaves its words
+//! at the same places.
 
 use super::{call_as_pthread, fetch_u64};
 use core::arch::global_asm;
