@@ -28,6 +28,7 @@ use crate::{fs, futex, identity, virtual_thread};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
 use pirn_libc_macros::libc_fn;
+use pirn_rt::arch::legacy;
 use pirn_rt::blocking::futex::{
     SYS_FUTEX_REQUEUE, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, as_futex, futex, wait_many,
 };
@@ -81,12 +82,14 @@ unsafe fn other(number: c_long, args: [usize; 6]) -> c_long {
 
 /// Calls functions with these arguments, all of them integers and pointers.
 macro_rules! calls {
-    ($number:ident, $args:ident; $($name:ident => $function:path, $count:tt;)*) => {
+    ($number:ident, $args:ident; $($(@$old:ident)? $name:ident => $function:path, $count:tt;)*) => {
         match $number {
-            $( libc::$name => calls!(@call $function, $args, $count) as c_long, )*
+            $( calls!(@number $($old)? $name) => calls!(@call $function, $args, $count) as c_long, )*
             _ => return None,
         }
     };
+    (@number $name:ident) => { libc::$name };
+    (@number legacy $name:ident) => { legacy::$name };
     (@call $f:path, $a:ident, 1) => { $f($a[0] as _) };
     (@call $f:path, $a:ident, 2) => { $f($a[0] as _, $a[1] as _) };
     (@call $f:path, $a:ident, 3) => { $f($a[0] as _, $a[1] as _, $a[2] as _) };
@@ -151,19 +154,19 @@ unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_socket => socket::socket, 3;
             SYS_socketpair => socket::socketpair, 4;
             SYS_setsockopt => socket::setsockopt, 5;
-            SYS_pipe => rw::pipe, 1;
+            @legacy PIPE => rw::pipe, 1;
             SYS_pipe2 => rw::pipe2, 2;
             SYS_close => rw::close, 1;
             SYS_close_range => rw::close_range, 3;
             SYS_dup => rw::dup, 1;
-            SYS_dup2 => rw::dup2, 2;
+            @legacy DUP2 => rw::dup2, 2;
             SYS_dup3 => rw::dup3, 3;
             SYS_fcntl => fcntl::fcntl, 3;
             SYS_ioctl => fcntl::ioctl, 3;
             SYS_flock => fs::lock::flock, 2;
-            SYS_poll => poll::poll, 3;
-            SYS_select => select::select, 5;
-            SYS_epoll_wait => poll::epoll_wait, 4;
+            @legacy POLL => poll::poll, 3;
+            @legacy SELECT => select::select, 5;
+            @legacy EPOLL_WAIT => poll::epoll_wait, 4;
             SYS_epoll_pwait => poll::epoll_pwait, 5;
             SYS_epoll_pwait2 => poll::epoll_pwait2, 5;
             SYS_epoll_create1 => poll::epoll_create1, 1;
@@ -174,7 +177,7 @@ unsafe fn frequent(number: c_long, a: [usize; 6]) -> Option<c_long> {
             SYS_execve => exec::execve, 3;
             SYS_execveat => exec::execveat, 5;
             SYS_kill => process_wide::kill, 2;
-            SYS_open => fs::open::open, 3;
+            @legacy OPEN => fs::open::open, 3;
             SYS_openat => fs::open::openat, 4;
         })
     }
@@ -290,7 +293,7 @@ unsafe fn like_libcs(number: c_long, a: [usize; 6]) -> Option<c_long> {
             libc::SYS_rt_sigtimedwait if a[3] == SIGSET => {
                 sigwait::sigtimedwait(a[0] as _, a[1] as _, a[2] as _)
             }
-            libc::SYS_pause => sigwait::pause(),
+            legacy::PAUSE => sigwait::pause(),
             _ => return None,
         }
     };

@@ -30,27 +30,29 @@ interposed! {
 
     // Names and attributes, by path.
     Pool {
-        fn mkdir(path: Path, mode: mode_t) -> c_int = SYS_mkdir(path, mode);
+        fn mkdir(path: Path, mode: mode_t) -> c_int = SYS_mkdirat(HERE, path, mode);
         fn mkdirat(dir: c_int, path: Path, mode: mode_t) -> c_int = SYS_mkdirat(dir, path, mode);
         fn mkfifo(path: Path, mode: mode_t) -> c_int = SYS_mknodat(HERE, path, mode | libc::S_IFIFO, 0);
         fn mkfifoat(dir: c_int, path: Path, mode: mode_t) -> c_int = SYS_mknodat(dir, path, mode | libc::S_IFIFO, 0);
         fn mknod(path: Path, mode: mode_t, device: dev_t) -> c_int = SYS_mknodat(HERE, path, mode, device);
         fn mknodat(dir: c_int, path: Path, mode: mode_t, device: dev_t) -> c_int = SYS_mknodat(dir, path, mode, device);
-        fn rmdir(path: Path) -> c_int = SYS_rmdir(path);
-        fn unlink(path: Path) -> c_int = SYS_unlink(path);
+        fn rmdir(path: Path) -> c_int = SYS_unlinkat(HERE, path, libc::AT_REMOVEDIR);
+        fn unlink(path: Path) -> c_int = SYS_unlinkat(HERE, path, 0);
         fn unlinkat(dir: c_int, path: Path, flags: c_int) -> c_int = SYS_unlinkat(dir, path, flags);
-        fn rename(from: Path, to: Path) -> c_int = SYS_rename(from, to);
+        fn rename(from: Path, to: Path) -> c_int = SYS_renameat(HERE, from, HERE, to);
         fn renameat(dir: c_int, from: Path, to_dir: c_int, to: Path) -> c_int = SYS_renameat(dir, from, to_dir, to);
         fn renameat2(dir: c_int, from: Path, to_dir: c_int, to: Path, flags: c_uint) -> c_int
             = SYS_renameat2(dir, from, to_dir, to, flags);
-        fn link(from: Path, to: Path) -> c_int = SYS_link(from, to);
+        fn link(from: Path, to: Path) -> c_int = SYS_linkat(HERE, from, HERE, to, 0);
         fn linkat(dir: c_int, from: Path, to_dir: c_int, to: Path, flags: c_int) -> c_int
             = SYS_linkat(dir, from, to_dir, to, flags);
-        fn symlink(target: Path, path: Path) -> c_int = SYS_symlink(target, path);
+        fn symlink(target: Path, path: Path) -> c_int = SYS_symlinkat(target, HERE, path);
         fn symlinkat(target: Path, dir: c_int, path: Path) -> c_int = SYS_symlinkat(target, dir, path);
-        fn chmod(path: Path, mode: mode_t) -> c_int = SYS_chmod(path, mode);
-        fn chown(path: Path, owner: uid_t, group: gid_t) -> c_int = SYS_chown(path, owner, group);
-        fn lchown(path: Path, owner: uid_t, group: gid_t) -> c_int = SYS_lchown(path, owner, group);
+        fn chmod(path: Path, mode: mode_t) -> c_int = SYS_fchmodat(HERE, path, mode);
+        fn chown(path: Path, owner: uid_t, group: gid_t) -> c_int
+            = SYS_fchownat(HERE, path, owner, group, 0);
+        fn lchown(path: Path, owner: uid_t, group: gid_t) -> c_int
+            = SYS_fchownat(HERE, path, owner, group, libc::AT_SYMLINK_NOFOLLOW);
         fn fchownat(dir: c_int, path: Path, owner: uid_t, group: gid_t, flags: c_int) -> c_int
             = SYS_fchownat(dir, path, owner, group, flags);
         fn truncate(path: Path, length: off_t) -> c_int = SYS_truncate(path, length);
@@ -61,14 +63,15 @@ interposed! {
     // Calls that only look. `struct stat` is the kernel's on this machine, in every version of
     // glibc.
     Cached {
-        fn access(path: Path, mode: c_int) -> c_int = SYS_access(path, mode) if found(HERE, path, 0);
+        fn access(path: Path, mode: c_int) -> c_int = SYS_faccessat(HERE, path, mode) if found(HERE, path, 0);
         fn readlink(path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
-            = SYS_readlink(path, buffer, size) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+            = SYS_readlinkat(HERE, path, buffer, size) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
         fn readlinkat(dir: c_int, path: Path, buffer: *mut c_char, size: size_t) -> ssize_t
             = SYS_readlinkat(dir, path, buffer, size) if found(dir, path, libc::AT_SYMLINK_NOFOLLOW);
-        fn stat(path: Path, out: *mut libc::stat) -> c_int = SYS_stat(path, out) if found(HERE, path, 0);
+        fn stat(path: Path, out: *mut libc::stat) -> c_int
+            = SYS_newfstatat(HERE, path, out, 0) if found(HERE, path, 0);
         fn lstat(path: Path, out: *mut libc::stat) -> c_int
-            = SYS_lstat(path, out) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+            = SYS_newfstatat(HERE, path, out, libc::AT_SYMLINK_NOFOLLOW) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
         fn fstat(fd: c_int, out: *mut libc::stat) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
         fn fstatat(dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int
             = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);

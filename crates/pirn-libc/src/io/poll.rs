@@ -49,7 +49,11 @@ interposed! {
         ) -> c_int = sys::to_c(epoll_any(epoll, events, max, Err(timeout), mask)) as c_int;
     }
     Kernel as {
-        fn epoll_create(size: c_int) -> c_int = created(call!(libc::SYS_epoll_create, size));
+        /// The kernel has ignored the size since Linux 2.6.8, but for its sign.
+        fn epoll_create(size: c_int) -> c_int = created(match size {
+            1.. => call!(libc::SYS_epoll_create1, 0),
+            _ => Err(Errno(libc::EINVAL)),
+        });
         fn epoll_create1(flags: c_int) -> c_int = created(call!(libc::SYS_epoll_create1, flags));
         fn eventfd(value: u32, flags: c_int) -> c_int
             = created(call!(libc::SYS_eventfd2, value, flags));
@@ -237,7 +241,9 @@ fn milliseconds(timeout: c_int) -> Option<u64> {
 #[libc_fn(point)]
 pub unsafe fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     sys::to_c(if virtual_thread().is_none() {
-        call!(libc::SYS_poll, fds, count, timeout as isize)
+        let time = milliseconds(timeout).map(sys::timespec);
+        let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
+        call!(libc::SYS_ppoll, fds, count, time, 0, 0)
     } else {
         poll_virtually(fds, count, milliseconds(timeout))
     }) as c_int

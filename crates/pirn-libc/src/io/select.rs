@@ -5,6 +5,7 @@ use crate::registry::interposed;
 use crate::signals::masks;
 use crate::virtual_thread;
 use core::ffi::c_int;
+use core::ptr;
 use libc::{fd_set, sigset_t, timespec, timeval};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::sys::{self, Errno, SysResult, call};
@@ -188,8 +189,17 @@ pub unsafe fn select(
     timeout: *mut timeval,
 ) -> c_int {
     if virtual_thread().is_none() {
-        let result = call!(libc::SYS_select, count, read, write, except, timeout);
-        return sys::to_c(result) as c_int;
+        let selected = fetch_timeout(timeout).and_then(|nanos| {
+            let mut left = sys::timespec(nanos.unwrap_or(0));
+            let time = nanos.map_or(ptr::null_mut(), |_| &raw mut left);
+            let result = call!(libc::SYS_pselect6, count, read, write, except, time, 0);
+            if !timeout.is_null() {
+                let (tv_sec, tv_usec) = (left.tv_sec, left.tv_nsec / 1000);
+                *timeout = timeval { tv_sec, tv_usec };
+            }
+            result
+        });
+        return sys::to_c(selected) as c_int;
     }
     let start = sys::now();
     sys::to_c(fetch_timeout(timeout).and_then(|nanos| {

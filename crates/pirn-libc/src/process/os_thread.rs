@@ -15,7 +15,7 @@ use core::ffi::{CStr, c_char};
 use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use libc::pid_t;
 use pirn_libc_macros::libc_fn;
-use pirn_rt::arch::{self, Extra};
+use pirn_rt::arch::{self, Extra, legacy};
 use pirn_rt::environment;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::lock::Lock;
@@ -37,9 +37,9 @@ interposed! {
             = plain(libc::SYS_capset, [header as usize, data as usize]);
         fn personality(persona: c_ulong) -> c_int
             = plain(libc::SYS_personality, [persona as usize]);
-        fn iopl(level: c_int) -> c_int = plain(libc::SYS_iopl, [level as usize]);
+        fn iopl(level: c_int) -> c_int = plain(legacy::IOPL, [level as usize]);
         fn ioperm(from: c_ulong, count: c_ulong, on: c_int) -> c_int
-            = plain(libc::SYS_ioperm, [from as usize, count as usize, on as usize]);
+            = plain(legacy::IOPERM, [from as usize, count as usize, on as usize]);
         fn setfsuid(user: c_uint) -> c_int = plain(libc::SYS_setfsuid, [user as usize]);
         fn ptrace(request: c_uint, id: pid_t, address: usize, data: usize) -> c_long
             = trace(request, id, address, data);
@@ -47,7 +47,7 @@ interposed! {
     }
     Own as {
         fn arch_prctl(code: c_int, address: usize) -> c_int
-            = plain(libc::SYS_arch_prctl, [code as usize, address]);
+            = plain(legacy::ARCH_PRCTL, [code as usize, address]);
         fn __arch_prctl(code: c_int, address: usize) -> c_int = arch_prctl(code, address);
         fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int
             = plain(libc::SYS_pkey_alloc, [flags as usize, rights as usize]);
@@ -145,16 +145,14 @@ fn changes(number: c_long, [a, b, ..]: [usize; 6]) -> Option<&'static str> {
         libc::SYS_landlock_restrict_self => "its Landlock rules",
         libc::SYS_ioprio_set if a == IOPRIO_WHO_PROCESS => "its I/O priority",
         libc::SYS_set_mempolicy if a != 0 => "its memory policy",
-        libc::SYS_iopl | libc::SYS_ioperm => "its access to ports",
+        legacy::IOPL | legacy::IOPERM => "its access to ports",
         libc::SYS_keyctl if matches!(a, JOIN_SESSION | SET_REQUEST | SESSION_TO_PARENT) => {
             "its keyrings"
         }
         libc::SYS_set_robust_list => "its list of robust mutexes",
         libc::SYS_ptrace => "the processes that it traces",
         libc::SYS_rseq => "its restartable sequences",
-        libc::SYS_arch_prctl if a == SET_CPUID || SHADOW_STACK.contains(&a) => {
-            "its processor's mode"
-        }
+        legacy::ARCH_PRCTL if a == SET_CPUID || SHADOW_STACK.contains(&a) => "its processor's mode",
         libc::SYS_prctl => return of_prctl(a as c_int, b),
         _ => return None,
     })
@@ -166,6 +164,7 @@ const IOPRIO_WHO_PROCESS: usize = 1;
 /// `None`.
 fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
     // linux/prctl.h
+    const PR_SET_SPECULATION_CTRL: c_int = 53;
     const PR_SET_IO_FLUSHER: c_int = 57;
     const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
     const PR_SCHED_CORE: c_int = 62; // Its first command is a query.
@@ -178,7 +177,7 @@ fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
         }
         libc::PR_CAP_AMBIENT if a != AMBIENT_IS_SET => "its capabilities",
         libc::PR_SET_TSC => "its processor's mode",
-        libc::PR_SET_SPECULATION_CTRL => "its speculation controls",
+        PR_SET_SPECULATION_CTRL => "its speculation controls",
         libc::PR_SET_TIMERSLACK => "its timer slack",
         libc::PR_MCE_KILL | PR_SET_IO_FLUSHER => "its flags of memory",
         PR_SET_SYSCALL_USER_DISPATCH => "its dispatch of system calls",

@@ -123,9 +123,9 @@ fn give_out_on_arrival(runtime: &Runtime) -> Result<Infallible, Errno> {
         give_out(GIVEN);
         // SAFETY: all zeros is an event, and the kernel writes one.
         let mut event: libc::epoll_event = unsafe { core::mem::zeroed() };
-        let (place, one, for_ever) = (&raw mut event, 1, -1);
+        let (place, one, for_ever) = (&raw mut event, 1, -1_isize);
         // SAFETY: all zeros is an event, and the kernel writes one.
-        match unsafe { call!(libc::SYS_epoll_wait, arrivals, place, one, for_ever) } {
+        match unsafe { call!(libc::SYS_epoll_pwait, arrivals, place, one, for_ever, 0, 0) } {
             Ok(_) | Err(Errno(libc::EINTR)) => {}
             Err(error) => return Err(error),
         }

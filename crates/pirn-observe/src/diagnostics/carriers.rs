@@ -12,6 +12,7 @@ use crate::dump::{ThreadStack, stack_on};
 use crate::findings::Kind;
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::Ordering::Relaxed;
+use pirn_rt::arch::legacy;
 use pirn_rt::sched::os_thread::{self, Blocked, InKernel};
 use pirn_rt::sched::runtime::Runtime;
 use pirn_rt::sched::stuck::Episode;
@@ -297,7 +298,7 @@ const CALLS: [(i64, &str, bool); 26] = [
     (libc::SYS_connect, "connect", true),
     (libc::SYS_epoll_pwait, "epoll_pwait", true),
     (libc::SYS_epoll_pwait2, "epoll_pwait2", true),
-    (libc::SYS_epoll_wait, "epoll_wait", true),
+    (legacy::EPOLL_WAIT, "epoll_wait", true),
     (libc::SYS_fcntl, "fcntl", true),
     (libc::SYS_flock, "flock", true),
     (libc::SYS_fsync, "fsync", true),
@@ -305,7 +306,7 @@ const CALLS: [(i64, &str, bool); 26] = [
     (libc::SYS_io_uring_enter, "io_uring_enter", true),
     (libc::SYS_nanosleep, "nanosleep", false),
     (libc::SYS_openat, "openat", false),
-    (libc::SYS_poll, "poll", false),
+    (legacy::POLL, "poll", false),
     (libc::SYS_ppoll, "ppoll", false),
     (libc::SYS_pselect6, "pselect6", false),
     (libc::SYS_read, "read", true),

@@ -259,7 +259,7 @@ extern "C" fn at_exit() {
         && maker == process::id()
     {
         // SAFETY: a valid path. Not `std`'s function: the exit may run on a virtual thread.
-        let _ = unsafe { call!(libc::SYS_unlink, path.as_ptr()) };
+        let _ = unsafe { call!(libc::SYS_unlinkat, libc::AT_FDCWD, path.as_ptr(), 0) };
     }
 }
 

@@ -3,6 +3,7 @@
 mod call;
 mod forward;
 mod instructions;
+pub mod legacy;
 mod preempt;
 mod registers;
 mod switch;
