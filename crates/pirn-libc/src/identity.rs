@@ -59,7 +59,7 @@ pub fn is_virtual(thread: pthread_t) -> bool {
 
 /// Returns the slot of a thread that is virtual, or was.
 pub(crate) fn slot_with(thread: pthread_t) -> Option<Slot> {
-    region::slot_at(thread as usize).filter(|slot| slot.tp() == thread as usize)
+    region::slot_at(thread as usize).filter(|slot| slot.pthread() == thread as usize)
 }
 
 /// libc reads the TLS block, in which the kernel stores the number for platform threads only.
@@ -110,14 +110,14 @@ pub(crate) fn find(id: pid_t) -> Result<Whose, Errno> {
     };
     let may_be = runtime::is_started() && region::exists(slot);
     match may_be && is_in(slot, id) && table::has_thread(slot) {
-        true => Ok(Whose::Virtual(slot.tp() as pthread_t)),
+        true => Ok(Whose::Virtual(slot.pthread() as pthread_t)),
         false => Err(Errno(libc::ESRCH)),
     }
 }
 
 /// Returns whether the thread in a slot that exists has this id, or the last one there had it.
 fn is_in(slot: Slot, id: pid_t) -> bool {
-    let place = (slot.tp() + tls::template().tid_offset) as *mut u32;
+    let place = tls::template().tid_place(slot.tp());
     // SAFETY: in a slot, whose memory is there for good. Relaxed: the program has ordered it.
     unsafe { AtomicU32::from_ptr(place) }.load(Ordering::Relaxed) == id as u32
 }
@@ -140,9 +140,9 @@ pub(crate) fn of_own_carrier(id: pid_t) -> Option<pid_t> {
 
 /// Returns the id in the running thread's TCB.
 fn own_id() -> pid_t {
-    let place = arch::thread_pointer() + tls::template().tid_offset;
+    let place = tls::template().tid_place(arch::thread_pointer());
     // SAFETY: the running thread's TCB.
-    unsafe { (place as *const pid_t).read() }
+    unsafe { place.read() }.cast_signed()
 }
 
 /// Returns the id that the kernel knows: the process has it in place of a virtual thread.

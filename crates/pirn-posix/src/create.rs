@@ -140,7 +140,7 @@ impl Wanted {
         /// libc's has: a stack of `PTHREAD_STACK_MIN` is to be as useful as there.
         const RUNTIME: usize = 16 << 10;
         let template = tls::template();
-        let block = template.below + template.dtv_bytes() + tls::HEAD + PAGE;
+        let block = template.below + template.dtv_bytes() + tls::ABOVE;
         let more_guard = self.guard.next_multiple_of(PAGE).saturating_sub(PAGE);
         let extra = block + RUNTIME + more_guard + sanitizer::extra_stack(template.image_bytes());
         match self.stack.checked_add(extra) {

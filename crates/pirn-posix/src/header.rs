@@ -136,7 +136,7 @@ pub unsafe extern "C" fn pirn_park_until(deadline: *const timespec) -> c_int {
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub unsafe extern "C" fn pirn_unpark(thread: pthread_t) {
-    let word = tls::place_of(&WORD, thread as usize);
+    let word = tls::place_of(&WORD, tls::template().tp_of(thread as usize));
     // SAFETY: the word of that thread; see the head of the file.
     let permit = unsafe { &*word };
     // Release: pairs with the Acquire in `pirn_park_until`.

@@ -156,7 +156,7 @@ impl Pthread {
         // SAFETY: the slot is this thread's.
         // Release: pairs with the Acquire in `find`.
         unsafe { place_of_record(slot.tp()) }.store(record, Ordering::Release);
-        slot.tp() as pthread_t
+        slot.pthread() as pthread_t
     }
 
     /// Lets others find the thread by its id, before its first mount too, when it can get signals.
@@ -201,7 +201,7 @@ impl Pthread {
 
     /// Returns its `pthread_t`, as a number.
     fn address(&self) -> usize {
-        self.place().1.tp()
+        self.place().1.pthread()
     }
 
     /// Ends the thread's wait, if it is in one that interrupts end, and makes the next one end at

@@ -101,9 +101,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_env = "gnu"
+)))]
 compile_error!(
-    "pirn supports x86-64 Linux with glibc, dynamically linked; other targets are not supported"
+    "pirn supports x86-64 and AArch64 Linux with glibc, dynamically linked; other targets are not \
+     supported"
 );
 #[cfg(target_feature = "crt-static")]
 compile_error!(

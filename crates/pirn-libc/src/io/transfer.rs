@@ -19,6 +19,7 @@ use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use libc::{aiocb, iovec, off_t, sigevent, size_t, ssize_t, timespec};
 use pirn_libc_macros::libc_fn;
+use pirn_rt::arch;
 use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
 use pirn_rt::sys::{self, Errno, SysResult, call};
@@ -131,9 +132,8 @@ unsafe fn read_vectored(fd: c_int, iov: *const iovec, count: c_int) -> SysResult
 
 /// Returns the number of bytes that a buffer has room for. `None`: the kernel will not accept it.
 pub(crate) fn asked(address: usize, length: usize) -> Option<usize> {
-    const END_OF_PROGRAM: usize = 1 << 47;
     let end = address.checked_add(length)?;
-    (end <= END_OF_PROGRAM).then_some(length)
+    (end <= arch::END_OF_PROGRAM).then_some(length)
 }
 
 /// Returns the number of bytes that some buffers have room for. `None`: as for [`asked`].

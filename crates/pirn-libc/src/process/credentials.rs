@@ -13,7 +13,7 @@
 
 use crate::registry::interposed;
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use libc::{gid_t, siginfo_t, size_t, uid_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
@@ -76,7 +76,7 @@ pub(crate) struct KernelAction {
 /// glibc's handler.
 static HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// Distance from the thread pointer to the list of robust mutexes.
-static ROBUST_LIST: AtomicUsize = AtomicUsize::new(0);
+static ROBUST_LIST: AtomicIsize = AtomicIsize::new(0);
 
 /// Installs our handler in front of glibc's, which the first `pthread_create` has installed.
 pub(crate) fn take_over_handler() {
@@ -85,13 +85,14 @@ pub(crate) fn take_over_handler() {
     // SAFETY: queries; the kernel writes at most what there is room for; a signal set has 8 bytes.
     let known = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, 0, &raw mut action, 8) };
     let list = robust_list();
-    if known.is_err() || action.handler <= libc::SIG_IGN || list <= arch::thread_pointer() {
+    if known.is_err() || action.handler <= libc::SIG_IGN || list == 0 {
         return; // Another libc, for which the description above does not hold.
     }
     if action.handler == on_setxid as *const () as usize {
         return; // An earlier start has done it.
     }
-    ROBUST_LIST.store(list - arch::thread_pointer(), Ordering::Relaxed); // Relaxed: before the handler is installed.
+    let distance = list.wrapping_sub(arch::thread_pointer()) as isize;
+    ROBUST_LIST.store(distance, Ordering::Relaxed); // Relaxed: before the handler is installed.
     HANDLER.store(action.handler, Ordering::Relaxed);
     action.handler = on_setxid as *const () as usize;
     // No other handler may run with the carrier's thread pointer; and virtual threads' stacks are
@@ -140,7 +141,7 @@ unsafe extern "C" fn on_setxid(signal: c_int, info: *mut siginfo_t, context: *mu
             run((&raw mut arguments).cast());
         } else {
             // Relaxed: set before this was installed.
-            let tp = list - ROBUST_LIST.load(Ordering::Relaxed);
+            let tp = list.wrapping_sub_signed(ROBUST_LIST.load(Ordering::Relaxed));
             arch::call_with_tp(tp, run, (&raw mut arguments).cast());
         }
     }

@@ -29,6 +29,7 @@ use libc::pthread_mutex_t;
 use pirn_rt::arch;
 use pirn_rt::glibc::linker::{find_bytes, redirect};
 use pirn_rt::glibc::symbols::{find, find_in_libc, real};
+use pirn_rt::glibc::thread::OLDEST;
 use pirn_rt::glibc::{objects, tls};
 use pirn_rt::sys;
 
@@ -99,7 +100,7 @@ pub fn install() -> Result<(), String> {
         LAYOUT.0.store(layout, Relaxed);
     }
     // The first version of x86-64, which all have. SAFETY: valid C strings.
-    let next = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), c"GLIBC_2.2.5".as_ptr()) };
+    let next = unsafe { libc::dlvsym(libc::RTLD_NEXT, c"dlsym".as_ptr(), OLDEST.as_ptr()) };
     if next.is_null() {
         return Err("this C library has no `dlsym`".into());
     }

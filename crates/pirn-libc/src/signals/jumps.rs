@@ -13,7 +13,7 @@
 //! written behind the mask.
 //!
 //! ```text
-//!   sigjmp_buf   0         64          72            80            184    192        200
+//!   sigjmp_buf   0         64          72            80            184    192        200  (x86-64)
 //!                +---------+-----------+-------------+-------------+------+----------+
 //!                | regis-  | saved the | the kernel's| of the set, | mark | thread's |
 //!                | ters    | mask?     | mask        | not used    |      | mask     |
@@ -29,7 +29,7 @@ use libc::ucontext_t;
 use pirn_rt::arch;
 use pirn_rt::blocking::fds::readiness;
 use pirn_rt::glibc::symbols::Real;
-use pirn_rt::glibc::thread::jump_target;
+use pirn_rt::glibc::thread::{JUMP_SAVED, JUMP_SET, jump_target};
 use pirn_rt::no_suspend::{self, NoSuspend};
 use pirn_rt::sched;
 use pirn_rt::{sys, vthread};
@@ -75,11 +75,8 @@ struct Kept {
 }
 
 const MARK: u64 = u64::from_ne_bytes(*b"pirnmask");
-/// Where it is in a set, and where the set is in a `sigjmp_buf`.
+/// Where it is in a set.
 const IN_SET: usize = 14 * size_of::<u64>();
-const SET: usize = 72;
-/// Where libc notes in a `sigjmp_buf` whether it has saved the mask.
-const SAVED: usize = 64;
 
 impl Kept {
     /// Keeps the running thread's mask in a set.
@@ -116,7 +113,7 @@ impl Kept {
 unsafe extern "C" fn note(buffer: *mut c_void, saves_mask: c_int) -> *mut c_void {
     if saves_mask != 0 {
         // SAFETY: the caller's contract: a whole buffer, 200 bytes and aligned.
-        unsafe { Kept::put(buffer.byte_add(SET)) };
+        unsafe { Kept::put(buffer.byte_add(JUMP_SET)) };
     }
     SIGSETJMP.get()
 }
@@ -131,8 +128,10 @@ unsafe fn restore(buffer: *const c_void) {
     };
     // SAFETY: the caller's contract.
     let mask = unsafe {
-        let is_saved = buffer.byte_add(SAVED).cast::<c_int>().read() != 0;
-        is_saved.then(|| Kept::get(buffer.byte_add(SET))).flatten()
+        let is_saved = buffer.byte_add(JUMP_SAVED).cast::<c_int>().read() != 0;
+        is_saved
+            .then(|| Kept::get(buffer.byte_add(JUMP_SET)))
+            .flatten()
     };
     if let Some(mask) = mask {
         masks::set_quietly(&thread, mask);

@@ -208,7 +208,7 @@ fn send(target: &Target, info: &siginfo_t) -> Result<(), Errno> {
             // A handler could wait for what this thread holds.
             let _undisturbed = InKernel::of_helper();
             // As glibc has it: a thread that has ended can be named until it is joined.
-            let is_named = || id.is_none() && posix::find(slot.tp() as pthread_t).is_some();
+            let is_named = || id.is_none() && posix::find(slot.pthread() as pthread_t).is_some();
             identity::visit(slot, id, post).unwrap_or_else(|| match is_named() {
                 true => Ok(()),
                 false => Err(Errno(libc::ESRCH)),

@@ -186,9 +186,7 @@ pub fn owner_of(kind: Kind, address: usize) -> Option<u32> {
 pub(super) fn own_id() -> u32 {
     match pirn_rt::glibc::tls::installed() {
         // SAFETY: the thread's own TCB.
-        Some(template) => unsafe {
-            ((pirn_rt::arch::thread_pointer() + template.tid_offset) as *const u32).read()
-        },
+        Some(template) => unsafe { template.tid_place(pirn_rt::arch::thread_pointer()).read() },
         // Before the runtime's start there are platform threads only.
         None => sys::os_thread_id(),
     }

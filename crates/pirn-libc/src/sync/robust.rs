@@ -41,7 +41,7 @@ struct Head {
     pending: usize,
 }
 
-/// The distance of the list's head from the thread pointer; 0: it is not known, and no list is
+/// The distance of the list's head from the beginning of `struct pthread`; 0: it is not known, and no list is
 /// walked.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 
@@ -50,7 +50,8 @@ pub fn prepare() {
     let (mut head, mut size) = (0_usize, 0_usize);
     // SAFETY: places for both; the running thread's own list.
     let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
-    let distance = head.wrapping_sub(arch::thread_pointer());
+    // SAFETY: no arguments.
+    let distance = head.wrapping_sub(unsafe { libc::pthread_self() } as usize);
     if asked.is_ok() && size == size_of::<Head>() && distance < tls::HEAD - size_of::<Head>() {
         HEAD.store(distance, Relaxed); // Relaxed: no other data.
     }
@@ -81,7 +82,7 @@ pub(crate) unsafe fn list(id: pid_t, head: usize, size: usize) -> Option<SysResu
 pub fn owner_dies() {
     sync::by_stand_in::owner_dies(mark);
     let distance = HEAD.load(Relaxed);
-    let place = arch::thread_pointer() + distance;
+    let place = tls::template().pthread_of(arch::thread_pointer()) + distance;
     let head = ptr::without_provenance::<Head>(place);
     // SAFETY: the running thread's own TCB.
     if distance != 0 && unsafe { (*head).next } != place {
@@ -96,9 +97,8 @@ pub fn owner_dies() {
 /// The list is the running thread's, and libc has made it.
 #[cold]
 unsafe fn walk(place: usize, head: Head) {
-    let own = arch::thread_pointer() + tls::template().tid_offset;
     // SAFETY: the running thread's TCB.
-    let own = unsafe { (own as *const u32).read() };
+    let own = unsafe { tls::template().tid_place(arch::thread_pointer()).read() };
     let mut entry = head.next;
     for _ in 0..MOST {
         let address = entry & !INHERITING;

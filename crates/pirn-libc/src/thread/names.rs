@@ -31,9 +31,16 @@ pub unsafe fn inherit(thread: pthread_t) {
     unsafe {
         let own = identity::c_name(thread_pointer());
         if own[0] != 0 {
-            identity::set_c_name(thread as usize, &own);
+            identity::set_c_name(tp_of(thread), &own);
         }
     }
+}
+
+/// Returns the thread pointer of a thread of either kind: as far from it as the running thread's.
+pub(crate) fn tp_of(thread: pthread_t) -> usize {
+    // SAFETY: no arguments.
+    let own = unsafe { libc::pthread_self() } as usize;
+    (thread as usize).wrapping_add(thread_pointer().wrapping_sub(own))
 }
 
 /// Notes the name of a thread.
@@ -44,7 +51,7 @@ pub(crate) unsafe fn set_name(thread: pthread_t, name: &[u8]) {
     let mut bytes = [0; C_NAME];
     bytes[..name.len()].copy_from_slice(name);
     // SAFETY: the caller's contract.
-    unsafe { identity::set_c_name(thread as usize, &bytes) };
+    unsafe { identity::set_c_name(tp_of(thread), &bytes) };
 }
 
 /// Returns the last component of the program's name.
@@ -63,7 +70,7 @@ pub fn program() -> &'static CStr {
 /// As for [`set_name`].
 pub(crate) unsafe fn name(thread: pthread_t) -> [u8; C_NAME] {
     // SAFETY: the caller's contract.
-    let mut bytes = unsafe { identity::c_name(thread as usize) };
+    let mut bytes = unsafe { identity::c_name(tp_of(thread)) };
     if bytes[0] == 0 && posix::find(thread).is_some() {
         let program = program().to_bytes();
         let length = program.len().min(C_NAME - 1);

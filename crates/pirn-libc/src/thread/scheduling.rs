@@ -104,7 +104,7 @@ thread_local! {
 /// The thread is, or was, a virtual one: the memory of slots stays.
 unsafe fn of<'a>(thread: pthread_t) -> &'a Requested {
     // SAFETY: the caller's contract.
-    unsafe { &*tls::place_of(&REQUESTED, thread as usize) }
+    unsafe { &*tls::place_of(&REQUESTED, tls::template().tp_of(thread as usize)) }
 }
 
 /// Returns the requests for the running virtual thread, if there are any.
@@ -113,7 +113,7 @@ unsafe fn of<'a>(thread: pthread_t) -> &'a Requested {
 /// The running thread is, or was, a virtual one.
 pub(crate) unsafe fn own<'a>() -> Option<&'a Requested> {
     // SAFETY: the caller's contract.
-    let own = unsafe { of(arch::thread_pointer() as pthread_t) };
+    let own = unsafe { &*tls::place_of(&REQUESTED, arch::thread_pointer()) };
     (!own.is_empty()).then_some(own)
 }
 

@@ -2,11 +2,11 @@
 //! has virtual threads' values, except for the key of AddressSanitizer ([`sanitizer`]).
 
 use crate::registry::interposed;
-use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::pthread_key_t;
 use pirn_libc_macros::libc_fn;
+use pirn_rt::arch::forward_key;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sanitizer;
 use pirn_rt::vthread::keys;
@@ -61,26 +61,9 @@ pub unsafe fn pthread_setspecific(key: pthread_key_t, value: *const c_void) -> c
     }
 }
 
-/// `pthread_getspecific`.
-///
-/// The first instructions are without a frame: a sanitizer that instruments this crate asks for its
-/// key at the start of instrumented functions.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-pub extern "C" fn pthread_getspecific(key: pthread_key_t) -> *mut c_void {
-    naked_asm!(
-        "cmp edi, [rip + {special}]",
-        "jne {ours}",
-        "mov rax, [rip + {libcs}]",
-        "test rax, rax",
-        "jz 2f", // no key exists yet
-        "jmp rax",
-        "2:",
-        "ret",
-        special = sym sanitizer::KEY,
-        libcs = sym sanitizer::GETSPECIFIC,
-        ours = sym getspecific,
-    )
+forward_key! {
+    /// `pthread_getspecific`.
+    pthread_getspecific(key sanitizer::KEY) => sanitizer::GETSPECIFIC, else getspecific
 }
 
 extern "C" fn getspecific(key: pthread_key_t) -> *mut c_void {

@@ -6,7 +6,7 @@
 //!   in that thread's dtv. Existing threads need no change, as their dtvs are long enough from the
 //!   start (see [`tls`]). The template is captured anew, so that new threads start with an
 //!   up-to-date dtv.
-//! * *Static* (the initial-exec model): at a fixed distance below the thread pointer, accessed
+//! * *Static* (the initial-exec model): at a fixed distance from the thread pointer, accessed
 //!   without any call. The dynamic linker initialises the data in all threads on its list. Virtual
 //!   threads are not on it, so this file does it for them.
 //!
@@ -29,6 +29,7 @@
 //! The linker calls the library's initialisers after L5 (`pirn-libc/process/linker.rs`), and no
 //! thread can use the data before.
 
+use super::layout;
 use super::linker::{self, StaticModule};
 use super::tls::{self, Template};
 use crate::lock::Lock;
@@ -185,12 +186,12 @@ impl Template {
     /// `tp` is a complete block; the modules are in this template, and no thread uses them.
     unsafe fn write(&self, modules: &[StaticModule], tp: usize) {
         for module in modules {
-            let from = self.image.len() - module.below;
+            let place = tp.wrapping_add_signed(module.at);
+            let from = place - layout::images(tp, self.image.len());
             let image = &self.image[from..from + module.size];
             // SAFETY: a static module's data lie in the block's reserve.
             unsafe {
-                ((tp - module.below) as *mut u8)
-                    .copy_from_nonoverlapping(image.as_ptr(), image.len());
+                (place as *mut u8).copy_from_nonoverlapping(image.as_ptr(), image.len());
             }
         }
     }

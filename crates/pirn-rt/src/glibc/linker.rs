@@ -5,11 +5,13 @@
 //! `pthread_create`. The linker locks by libc's `pthread_mutex_lock`, whose address it keeps in a
 //! word of its own. Neither such words nor the locks have names; they are found by their contents.
 
+use super::layout;
 use super::objects;
 use super::symbols::{find, real};
-use super::tls::{DTV_POINTER, DtvEntry, TCB_ALIGN};
+use super::tls::{DtvEntry, TCB_ALIGN};
 use crate::sys::{Errno, SysResult, call};
 use core::ffi::c_void;
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 const PAGE: usize = 4096;
@@ -42,8 +44,8 @@ pub(super) struct StaticModule {
     /// The library's load address: two libraries may get the same id and place one after the other.
     base: usize,
     id: usize,
-    /// The distance of its data below the thread pointer, and their size.
-    pub(super) below: usize,
+    /// The distance of its data from the thread pointer, and their size.
+    pub(super) at: isize,
     pub(super) size: usize,
 }
 
@@ -58,7 +60,8 @@ impl StaticModule {
 pub(super) struct Scratch {
     memory: *mut u8,
     tp: usize,
-    below: usize,
+    /// Bytes of static TLS.
+    images: usize,
 }
 
 /// A loaded library that has TLS.
@@ -70,9 +73,10 @@ pub(super) struct Module {
 }
 
 impl Scratch {
-    /// Makes a block of `below` and `above` bytes on the two sides of the thread pointer.
-    pub(super) fn new(below: usize, above: usize) -> Result<Scratch, String> {
-        let size = (below + above).next_multiple_of(TCB_ALIGN);
+    /// Makes a block with a `struct pthread` and `images` bytes of static TLS.
+    pub(super) fn new(images: usize, pthread: usize) -> Result<Scratch, String> {
+        let size = (images + pthread.next_multiple_of(TCB_ALIGN)).next_multiple_of(TCB_ALIGN);
+        let below = layout::below(images, 0, pthread).next_multiple_of(TCB_ALIGN);
         // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct
         // pthread, as `pthread_create` would supply it.
         unsafe {
@@ -89,7 +93,7 @@ impl Scratch {
             Ok(Scratch {
                 memory: memory.cast(),
                 tp,
-                below,
+                images,
             })
         }
     }
@@ -99,7 +103,7 @@ impl Scratch {
         // SAFETY: `_dl_allocate_tls` has stored it there.
         unsafe {
             (self.tp as *const u8)
-                .add(DTV_POINTER)
+                .add(layout::DTV_POINTER)
                 .cast::<*const DtvEntry>()
                 .read()
         }
@@ -127,25 +131,30 @@ impl Scratch {
     pub(super) fn find_static(&self, module: &Module) -> Option<StaticModule> {
         // SAFETY: `modules` has checked the id.
         let value = unsafe { (*self.linkers_dtv().add(module.id)).value };
-        (self.tp - self.below..self.tp)
-            .contains(&value)
-            .then(|| StaticModule {
-                base: module.base,
-                id: module.id,
-                below: self.tp - value,
-                size: module.size,
-            })
+        self.statics().contains(&value).then(|| StaticModule {
+            base: module.base,
+            id: module.id,
+            at: value.wrapping_sub(self.tp) as isize,
+            size: module.size,
+        })
     }
 
-    /// Returns the last `used` bytes below the thread pointer.
+    /// Returns where static TLS is.
+    fn statics(&self) -> Range<usize> {
+        let start = layout::images(self.tp, self.images);
+        start..start + self.images
+    }
+
+    /// Returns the `used` bytes of static TLS next to the thread pointer.
     pub(super) fn image(&self, used: usize) -> Box<[u8]> {
-        // SAFETY: `used` bytes below tp are inside the scratch block.
-        unsafe { core::slice::from_raw_parts((self.tp - used) as *const u8, used).into() }
+        let start = layout::images(self.tp, used) as *const u8;
+        // SAFETY: `used` bytes are inside the scratch block.
+        unsafe { core::slice::from_raw_parts(start, used).into() }
     }
 
-    /// Returns the words among the last `used` bytes below the thread pointer that a thread's start
-    /// fills in, each as distance below the thread pointer and value.
-    pub(super) fn start_words(&self, used: usize) -> Vec<(usize, usize)> {
+    /// Returns the words of the [image](Self::image) that a thread's start fills in, each as distance
+    /// from the thread pointer and value.
+    pub(super) fn start_words(&self, used: usize) -> Vec<(isize, usize)> {
         unsafe extern "C" fn start(_: *mut u8) {
             // SAFETY: glibc's function, without arguments.
             unsafe { real!(fn __ctype_init() -> ()) };
@@ -154,7 +163,9 @@ impl Scratch {
         // SAFETY: the TLS of a thread that does not exist; the function only writes to its
         // thread-locals. It may find them by the thread pointer in the first word.
         unsafe {
-            (self.tp as *mut usize).write(self.tp);
+            if layout::SELF_POINTER {
+                (self.tp as *mut usize).write(self.tp);
+            }
             crate::arch::call_with_tp(self.tp, start, core::ptr::null_mut());
         }
         let after = self.image(used);
@@ -165,7 +176,10 @@ impl Scratch {
         let changed = words.filter(|(_, (old, new))| old != new);
         let word = |bytes: &[u8]| usize::from_ne_bytes(bytes.try_into().unwrap_or_default());
         changed
-            .map(|(i, (_, new))| (used - 8 * i, word(new)))
+            .map(|(i, (_, new))| {
+                let place = layout::images(self.tp, used) + 8 * i;
+                (place.wrapping_sub(self.tp) as isize, word(new))
+            })
             .collect()
     }
 
@@ -185,7 +199,7 @@ impl Scratch {
             copy[1].value = (*dtv).value;
             for i in 1..=highest.min(self.length()) {
                 copy[i + 1].value = (*dtv.add(i)).value;
-                if (self.tp - self.below..self.tp).contains(&copy[i + 1].value) {
+                if self.statics().contains(&copy[i + 1].value) {
                     copy[i + 1].value = copy[i + 1].value.wrapping_sub(self.tp);
                 }
             }

@@ -9,11 +9,11 @@
 use super::objects;
 use super::symbols::find_in_libc;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
 
-/// Distances of the two words below tp; 0 means that malloc has no words there: a tool of valgrind
+/// Distances of the two words from tp; 0 means that malloc has no words there: a tool of valgrind
 /// has put its own malloc in the place of glibc's.
-static WORDS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+static WORDS: [AtomicIsize; 2] = [AtomicIsize::new(0), AtomicIsize::new(0)];
 
 /// Copies malloc's words from one TLS block to another, if there are any.
 ///
@@ -41,11 +41,11 @@ pub(crate) unsafe fn hand_over(from_tp: usize, to_tp: usize) {
     for word in &WORDS {
         // Relaxed: written once before the first virtual thread; the start of the runtime is
         // published with Release.
-        let below = word.load(Ordering::Relaxed);
+        let at = word.load(Ordering::Relaxed);
         // SAFETY: the probe found the word inside every thread's libc TLS.
         unsafe {
-            let value = ((from_tp - below) as *const usize).read();
-            ((to_tp - below) as *mut usize).write(value);
+            let value = (from_tp.wrapping_add_signed(at) as *const usize).read();
+            (to_tp.wrapping_add_signed(at) as *mut usize).write(value);
         }
     }
 }
@@ -147,7 +147,10 @@ pub(crate) fn probe() -> Result<(), String> {
     (0..words).for_each(|i| before[i] = word(i));
     glibc.exercise(24);
     let tp = crate::arch::thread_pointer();
-    let mut changed = (0..words).filter(|&i| word(i) != before[i]);
+    // A call inside malloc may have failed, and noted it.
+    // SAFETY: of the running thread.
+    let errno = unsafe { libc::__errno_location() }.addr() & !7;
+    let mut changed = (0..words).filter(|&i| word(i) != before[i] && start + i * 8 != errno);
     let found = [changed.next(), changed.next()];
     let count = found.iter().flatten().count() + changed.count();
     if count == 0 && crate::arch::on_valgrind() {
@@ -161,7 +164,8 @@ pub(crate) fn probe() -> Result<(), String> {
     }
     for (word, index) in WORDS.iter().zip([first, second]) {
         // Relaxed: published by the end of the runtime's start.
-        word.store(tp - (start + index * 8), Ordering::Relaxed);
+        let distance = (start + index * 8).wrapping_sub(tp);
+        word.store(distance as isize, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -199,8 +203,8 @@ pub(crate) unsafe fn verify(tp: usize) -> Result<(), String> {
         hand_over(own, tp);
         crate::arch::call_with_tp(tp, exercise, (&raw mut glibc).cast());
         for word in &WORDS {
-            let below = word.load(Ordering::Relaxed); // Relaxed: as in `hand_over`.
-            let (mine, its) = ((own - below) as *const usize, (tp - below) as *const usize);
+            let at = word.load(Ordering::Relaxed); // Relaxed: as in `hand_over`.
+            let [mine, its] = [own, tp].map(|tp| tp.wrapping_add_signed(at) as *const usize);
             if *mine != *its {
                 return Err("malloc changed its per-thread words on a second TLS block".into());
             }

@@ -5,6 +5,7 @@
 //! * [`linker`]: the dynamic linker's information about both, its locks, and the functions that it
 //!   calls.
 //! * [`objects`]: the program and its libraries, as loaded.
+//! * [`layout`]: where the processor and glibc put the parts of a thread.
 //! * [`late`]: TLS blocks when libraries are opened later.
 //! * [`malloc`]: the words of libc's TLS that are malloc's per-thread cache.
 //! * [`thread`]: other words of a thread: what is freed at its end, and what `longjmp` and the
@@ -16,6 +17,7 @@
 
 pub(crate) mod code;
 pub mod late;
+mod layout;
 pub mod linker;
 pub(crate) mod malloc;
 pub mod objects;

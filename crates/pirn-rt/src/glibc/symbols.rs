@@ -67,23 +67,6 @@ pub(crate) unsafe fn field_offset(description: *mut c_void) -> usize {
     unsafe { description.cast::<[u32; 3]>().read()[2] as usize }
 }
 
-/// Functions with several symbol versions, and the version that we want: before 2.36
-/// `dlsym(RTLD_NEXT)` returns the oldest (glibc bug 14932).
-const RENEWED: [(&CStr, &CStr); 12] = [
-    (c"lio_listio", c"GLIBC_2.4"),
-    (c"lio_listio64", c"GLIBC_2.4"),
-    (c"posix_spawn", c"GLIBC_2.15"),
-    (c"posix_spawnp", c"GLIBC_2.15"),
-    (c"pthread_cond_broadcast", c"GLIBC_2.3.2"),
-    (c"pthread_cond_destroy", c"GLIBC_2.3.2"),
-    (c"pthread_cond_signal", c"GLIBC_2.3.2"),
-    (c"pthread_cond_timedwait", c"GLIBC_2.3.2"),
-    (c"pthread_cond_wait", c"GLIBC_2.3.2"),
-    (c"realpath", c"GLIBC_2.3"),
-    (c"timer_create", c"GLIBC_2.3.3"),
-    (c"timer_delete", c"GLIBC_2.3.3"),
-];
-
 /// A symbol of libc that is private, or that one of our interposed definitions shadows: looked up
 /// behind ours (`RTLD_NEXT`) at its first use, or by [`prepare`].
 pub struct Real {
@@ -122,7 +105,9 @@ impl Real {
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        let renewed = RENEWED.iter().find(|(name, _)| *name == self.name);
+        let renewed = super::layout::RENEWED
+            .iter()
+            .find(|(name, _)| *name == self.name);
         // SAFETY: valid C strings.
         let found = unsafe {
             match renewed {

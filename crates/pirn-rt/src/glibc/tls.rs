@@ -1,14 +1,7 @@
 //! TLS blocks: the `__thread` data and the `struct pthread` of a virtual thread, and how they are
 //! made.
 //!
-//! x86-64 puts static TLS below the thread pointer and glibc's `struct pthread` above it:
-//!
-//! ```text
-//!        tp - below        tp - used          tp (FS base)        tp + HEAD       tp + sizeof
-//!             |  reserve       |  TLS images      |  struct pthread    |   (rarely     |
-//!             |  for dlopen    |  of the program, |  header, list,     |    touched    |
-//!             |  (untouched)   |  libc, …         |  tid, robust list  |    tail)      |
-//! ```
+//! Which part is where depends on the processor: `layout` has the drawings.
 //!
 //! Once, at start, a fresh platform thread lets `_dl_allocate_tls` fill in a scratch block, and
 //! keeps its contents as a [`Template`]. From then on a block is made by copying the template and
@@ -28,6 +21,7 @@
 //! "ELF Handling For Thread-Local Storage".
 
 use super::late::Block;
+use super::layout::{self, Sizes};
 use super::linker::{self, Module, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
 use crate::arch;
@@ -36,8 +30,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
-/// The part of `struct pthread` that glibc usually touches. A slot puts a page boundary here.
-pub const HEAD: usize = 832;
+pub use super::layout::{ABOVE, HEAD};
+
 /// Alignment of the thread pointer.
 pub(crate) const TCB_ALIGN: usize = 64;
 
@@ -49,7 +43,8 @@ const DTV_ALIGN: usize = 16;
 #[inline]
 pub fn place_of<T>(local: &'static LocalKey<T>, tp: usize) -> *const T {
     let own = local.with(|own| ptr::from_ref(own).addr());
-    ptr::with_exposed_provenance(tp - (arch::thread_pointer() - own))
+    let distance = own.wrapping_sub(arch::thread_pointer());
+    ptr::with_exposed_provenance(tp.wrapping_add(distance))
 }
 
 /// One dtv entry: a module's block and the pointer to free for it. The first two entries of the raw
@@ -64,28 +59,29 @@ pub(super) struct DtvEntry {
 
 /// The contents of a fresh TLS block.
 pub struct Template {
-    /// Bytes of static TLS below the thread pointer, reserve included. The same in all templates of
-    /// a process.
+    /// Bytes of the block below the thread pointer, without the dtv. The same in all templates of a
+    /// process.
     pub below: usize,
-    /// How many of them are the reserve.
+    /// Bytes that images may have, of which the reserve is a part.
+    most_images: usize,
     reserve: usize,
     /// Bytes of static TLS in a block that the dynamic linker fills in.
-    full_below: usize,
+    full_images: usize,
     /// Size of `struct pthread`.
     pub(crate) sizeof_pthread: usize,
     /// Offset of the thread id in `struct pthread`.
     pub tid_offset: usize,
-    /// Initial content of the `image.len()` bytes below the thread pointer.
+    /// Initial content of the `image.len()` bytes of static TLS next to the thread pointer.
     pub(super) image: Box<[u8]>,
     /// The modules in the image.
     pub(super) statics: Vec<StaticModule>,
     /// Words of the image that a thread's start fills in (glibc's tables of character classes):
-    /// distance below the thread pointer, and value.
-    start_words: Vec<(usize, usize)>,
-    /// Words of the image that point into `struct pthread` (glibc's resolver state): distance below
-    /// the thread pointer, and distance of the target above it.
-    image_pointers: Vec<(usize, usize)>,
-    /// Initial content of the first [`HEAD`] bytes above the thread pointer.
+    /// distance from the thread pointer, and value.
+    start_words: Vec<(isize, usize)>,
+    /// Words of the image that point into `struct pthread` (glibc's resolver state): distances of
+    /// the word and of the target from the thread pointer.
+    image_pointers: Vec<(isize, isize)>,
+    /// Initial content of the first [`HEAD`] bytes of `struct pthread`.
     head: Box<[u8; HEAD]>,
     /// Offsets in `head` of words that hold a pointer into `head`, and the offsets of their
     /// targets.
@@ -129,13 +125,10 @@ pub(crate) fn install(mut template: Template) {
     TEMPLATE.store(Box::into_raw(Box::new(template)), Ordering::Release);
 }
 
-/// Offset of the dtv pointer in the TCB (`tcbhead_t.dtv`, x86-64 ABI).
-pub(super) const DTV_POINTER: usize = 8;
-
 /// Returns the address at which glibc has allocated the running platform thread's dtv.
 #[inline]
 pub(crate) fn own_dtv_memory() -> usize {
-    let place = crate::arch::thread_pointer() + DTV_POINTER;
+    let place = crate::arch::thread_pointer() + layout::DTV_POINTER;
     // SAFETY: the TCB of the running thread.
     let dtv = unsafe { (place as *const *const DtvEntry).read() };
     // One entry before the first: the array's length.
@@ -159,26 +152,31 @@ impl Template {
             let offsets = [list, tid, dtv].map(|field| field_offset(field));
             (size.read() as usize, offsets)
         };
+        let sizes = Sizes {
+            total,
+            pthread: sizeof_pthread,
+            dtv: dtv_offset,
+        };
         let sane = align <= TCB_ALIGN
-            && sizeof_pthread < total
             && sizeof_pthread <= HEAD + 4096
             && list_offset + 16 <= tid_offset
-            && tid_offset + 64 <= HEAD
-            && dtv_offset == DTV_POINTER;
-        if !sane {
+            && tid_offset + 64 <= HEAD;
+        let Some(images) = sizes.images().filter(|_| sane) else {
             return Err(format!(
                 "this glibc lays out its thread descriptor in a way pirn does not know \
                  (TLS {total} bytes aligned to {align}, struct pthread {sizeof_pthread}, list at \
                  {list_offset}, tid at {tid_offset}, dtv at {dtv_offset})"
             ));
-        }
-        let full_below = (total - sizeof_pthread).next_multiple_of(TCB_ALIGN);
-        let (head, self_pointers) = clean_head(tp, list_offset, tid_offset);
+        };
+        let full_images = images.next_multiple_of(TCB_ALIGN);
+        let descriptor = layout::descriptor(tp, sizeof_pthread);
+        let (head, self_pointers) = clean_head(tp, descriptor, list_offset, tid_offset);
         let empty = Template {
             earlier: None,
-            below: full_below,
+            below: layout::below(full_images, 0, sizeof_pthread),
+            most_images: full_images,
             reserve,
-            full_below,
+            full_images,
             sizeof_pthread,
             tid_offset,
             image: Box::new([]),
@@ -191,26 +189,42 @@ impl Template {
             dtv_bytes: 0,
         };
         let mut template = empty.recapture()?;
-        let scratch = Scratch::new(full_below, sizeof_pthread)?;
+        let scratch = Scratch::new(full_images, sizeof_pthread)?;
         template.start_words = scratch.start_words(template.image.len());
         template.image_pointers = template.find_image_pointers(tp);
-        template.below = template.image.len() + reserve.next_multiple_of(DTV_ALIGN);
+        let (images, reserve) = (template.image.len(), reserve.next_multiple_of(DTV_ALIGN));
+        template.most_images = images + reserve;
+        template.below = layout::below(images, reserve, sizeof_pthread).next_multiple_of(DTV_ALIGN);
+        if template.above() > ABOVE {
+            return Err(format!(
+                "the thread-local data of the program and its libraries take {images} bytes of each \
+                 thread, and {reserve} are reserved for libraries to come: more than {ABOVE}"
+            ));
+        }
         template.dtv = Box::new([]); // its length depends on the room
         template.recapture()
     }
 
     /// Returns the words of the image that, on the calling fresh thread, point into its `struct
     /// pthread`.
-    fn find_image_pointers(&self, tp: usize) -> Vec<(usize, usize)> {
-        let words = (8..=self.image.len()).step_by(8).map(|below| {
+    fn find_image_pointers(&self, tp: usize) -> Vec<(isize, isize)> {
+        let start = layout::images(tp, self.image.len());
+        let words = (layout::TCB..self.image.len()).step_by(8).map(|at| {
             // SAFETY: inside the calling thread's own static TLS.
-            (below, unsafe { ((tp - below) as *const usize).read() })
+            (start + at, unsafe { ((start + at) as *const usize).read() })
         });
-        let own = tp..tp + self.sizeof_pthread;
+        let descriptor = layout::descriptor(tp, self.sizeof_pthread);
+        let own = descriptor..descriptor + self.sizeof_pthread;
+        let distance = |address: usize| address.wrapping_sub(tp) as isize;
         words
             .filter(|(_, value)| own.contains(value))
-            .map(|(below, value)| (below, value - tp))
+            .map(|(place, value)| (distance(place), distance(value)))
             .collect()
+    }
+
+    /// Returns the bytes of a block above the thread pointer.
+    fn above(&self) -> usize {
+        layout::above(self.most_images, self.sizeof_pthread)
     }
 
     /// Returns the bytes of a block that its making writes.
@@ -219,7 +233,7 @@ impl Template {
         self.image.len() + HEAD + size_of_val(&*self.dtv)
     }
 
-    /// Returns the number of bytes below the thread pointer that modules use.
+    /// Returns the number of bytes next to the thread pointer that modules use.
     #[inline]
     pub fn image_bytes(&self) -> usize {
         self.image.len()
@@ -231,12 +245,30 @@ impl Template {
         self.dtv_bytes
     }
 
+    /// Returns the address of `struct pthread` in the block at `tp`: what libc calls the thread.
+    #[inline]
+    pub fn pthread_of(&self, tp: usize) -> usize {
+        layout::descriptor(tp, self.sizeof_pthread)
+    }
+
+    /// Returns the thread pointer of the block whose `struct pthread` has this address.
+    #[inline]
+    pub fn tp_of(&self, pthread: usize) -> usize {
+        layout::tp_of(pthread, self.sizeof_pthread)
+    }
+
+    /// Returns where the block at `tp` has the thread's id.
+    #[inline]
+    pub fn tid_place(&self, tp: usize) -> *mut u32 {
+        (self.pthread_of(tp) + self.tid_offset) as *mut u32
+    }
+
     /// Calls `f` with the thread pointer of a complete block that no thread uses, and that is freed
     /// afterwards.
     pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
         /// Above all ids that the kernel allocates.
         const TID: u32 = 1 << 22;
-        let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.sizeof_pthread;
+        let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.above();
         let mut scratch = vec![0u8; size];
         let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
         let tp = (dtv + self.dtv_bytes + self.below).next_multiple_of(TCB_ALIGN);
@@ -248,7 +280,7 @@ impl Template {
     /// Fills in a TLS block.
     ///
     /// # Safety
-    /// `tp` is aligned to [`TCB_ALIGN`]; `below` bytes under it, `sizeof_pthread` bytes above it
+    /// `tp` is aligned to [`TCB_ALIGN`]; `struct pthread` and the images, on the two sides of it,
     /// and `dtv_bytes()` bytes at `dtv` are writable, and used by the caller alone. The part of the
     /// block that this leaves out (tail and reserve) is zero or left by an earlier block.
     pub(crate) unsafe fn init(&self, tp: usize, dtv: *mut u8, tid: u32) {
@@ -267,17 +299,20 @@ impl Template {
         let tcb = tp as *mut u8;
         // SAFETY: all inside the areas that the caller of `init` guarantees.
         unsafe {
-            let image = tcb.sub(self.image.len());
+            let image = layout::images(tp, self.image.len()) as *mut u8;
             image.copy_from_nonoverlapping(self.image.as_ptr(), self.image.len());
-            for &(below, above) in &self.image_pointers {
-                tcb.sub(below).cast::<usize>().write(tp + above);
+            for &(at, to) in &self.image_pointers {
+                tcb.offset(at)
+                    .cast::<usize>()
+                    .write(tp.wrapping_add_signed(to));
             }
-            tcb.copy_from_nonoverlapping(self.head.as_ptr(), HEAD);
+            let pthread = self.pthread_of(tp) as *mut u8;
+            pthread.copy_from_nonoverlapping(self.head.as_ptr(), HEAD);
             for &(at, to) in &self.self_pointers {
-                tcb.add(at).cast::<usize>().write(tp + to);
+                pthread.add(at).cast::<usize>().write(pthread as usize + to);
             }
-            tcb.add(self.tid_offset).cast::<u32>().write(tid);
-            tcb.add(DTV_POINTER)
+            self.tid_place(tp).write(tid);
+            tcb.add(layout::DTV_POINTER)
                 .cast::<*mut DtvEntry>()
                 .write(entries.add(1));
             (*entries).value = self.dtv[0].value; // its other word is the block's state
@@ -306,7 +341,7 @@ impl Template {
         // generation words, as `__tls_get_addr` itself assumes.
         unsafe {
             let dtv = (tp as *const u8)
-                .add(DTV_POINTER)
+                .add(layout::DTV_POINTER)
                 .cast::<*mut DtvEntry>()
                 .read();
             let length = (*dtv.sub(1)).value;
@@ -326,25 +361,26 @@ impl Template {
     /// # Errors
     /// There is no room for the libraries' data in the blocks of virtual threads.
     pub fn recapture(&self) -> Result<Template, String> {
-        let scratch = Scratch::new(self.full_below, self.sizeof_pthread)?;
+        let scratch = Scratch::new(self.full_images, self.sizeof_pthread)?;
         let modules = scratch.modules();
         let statics: Vec<StaticModule> = modules
             .iter()
             .filter_map(|module| scratch.find_static(module))
             .collect();
         // Neither limit ever recedes: an old block may still use what lies beyond.
-        let used = statics.iter().map(|module| module.below).max().unwrap_or(0);
+        let reach = |module: &StaticModule| layout::reach(module.at, module.size);
+        let used = statics.iter().map(reach).max().unwrap_or(layout::TCB);
         let used = used.next_multiple_of(DTV_ALIGN).max(self.image.len());
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
         // Relaxed, here and below: only the number counts.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
         let dtv_bytes = if self.dtv_bytes == 0 {
-            (highest + 2) * size_of::<DtvEntry>()
+            (highest + 2 + layout::DTV_SLACK) * size_of::<DtvEntry>()
         } else {
             self.dtv_bytes
         };
-        let room = (dtv_bytes + self.below).saturating_sub(used) / size_of::<DtvEntry>();
-        if highest + 2 > room {
+        let room = layout::dtv_room(dtv_bytes, self.below, used) / size_of::<DtvEntry>();
+        if used > self.most_images || highest + 2 > room {
             let needed = used + (highest + 2) * size_of::<DtvEntry>() - dtv_bytes;
             return Err(self.no_room(needed, &modules, &statics));
         }
@@ -352,8 +388,10 @@ impl Template {
         let mut dtv = scratch.dtv(highest);
         dtv[0].value = self.dtv.first().map_or(room - 2, |length| length.value);
         let mut image = scratch.image(used);
-        for &(below, value) in &self.start_words {
-            image[used - below..][..8].copy_from_slice(&value.to_ne_bytes());
+        let start = layout::images(0, used);
+        for &(at, value) in &self.start_words {
+            let place = 0usize.wrapping_add_signed(at).wrapping_sub(start);
+            image[place..][..8].copy_from_slice(&value.to_ne_bytes());
         }
         Ok(Template {
             earlier: None,
@@ -369,17 +407,18 @@ impl Template {
         })
     }
 
-    /// Returns the error of opening a library whose thread-local data need `needed` bytes below the
-    /// thread pointer, together with all others.
+    /// Returns the error of opening a library whose thread-local data need `needed` bytes of each
+    /// thread's block, together with all others.
     fn no_room(&self, needed: usize, modules: &[Module], statics: &[StaticModule]) -> String {
-        let farthest = statics.iter().max_by_key(|module| module.below);
-        let grown = farthest.filter(|module| module.below > self.image.len());
+        let reach = |module: &StaticModule| layout::reach(module.at, module.size);
+        let farthest = statics.iter().max_by_key(|module| reach(module));
+        let grown = farthest.filter(|module| reach(module) > self.image.len());
         let last = modules.iter().max_by_key(|module| module.id);
         let culprit = modules
             .iter()
             .find(|module| grown.is_some_and(|grown| grown.is_of(module)));
         let path = culprit.or(last).map_or("a library", |module| &module.path);
-        let wanted = needed + self.reserve - self.below;
+        let wanted = needed + self.reserve - self.most_images;
         /// Room for a few more libraries: otherwise the next one would be refused.
         const MORE: usize = 256;
         let advice = (wanted + MORE).next_multiple_of(TCB_ALIGN);
@@ -403,24 +442,23 @@ impl Template {
     }
 }
 
-/// Returns whether a template's dtv value is an offset from tp (a static module: its block lies
-/// below tp, so the offset is negative and small) rather than a marker (0, or -1 for "not yet
-/// allocated").
+/// Returns whether a template's dtv value is an offset from tp (a static module, whose block is not
+/// far) rather than a marker (0, or -1 for "not yet allocated").
 fn is_offset(value: usize) -> bool {
-    let value = value as isize;
-    (-(1 << 20)..-1).contains(&value)
+    (2..1 << 20).contains(&value.cast_signed().unsigned_abs())
 }
 
 /// Returns the head of a fresh thread's `struct pthread` without the parts that belong to that
 /// thread.
 fn clean_head(
     tp: usize,
+    descriptor: usize,
     list_offset: usize,
     tid_offset: usize,
 ) -> (Box<[u8; HEAD]>, Vec<(usize, usize)>) {
     let mut head = Box::new([0u8; HEAD]);
     let mut self_pointers = vec![(list_offset, list_offset), (list_offset + 8, list_offset)];
-    let source = tp as *const u8;
+    let source = descriptor as *const u8;
     // The TCB header up to the list, then tid, robust list, cancellation state; the rest (the
     // thread's keys) stays zero.
     let own = (0..list_offset)
@@ -429,9 +467,9 @@ fn clean_head(
     for at in own {
         // SAFETY: inside the calling thread's own struct pthread, which is larger than HEAD.
         let word = unsafe { source.add(at).cast::<usize>().read() };
-        if (tp..tp + HEAD).contains(&word) {
-            self_pointers.push((at, word - tp));
-        } else if at < list_offset && at != DTV_POINTER
+        if (descriptor..descriptor + HEAD).contains(&word) {
+            self_pointers.push((at, word - descriptor));
+        } else if at < list_offset && descriptor + at != tp + layout::DTV_POINTER
             || word as isize > -4096 && (word as isize) < 0
         {
             head[at..at + 8].copy_from_slice(&word.to_ne_bytes());

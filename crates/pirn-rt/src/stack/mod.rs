@@ -95,7 +95,12 @@ impl Slot {
 
     /// Returns the thread pointer of the TLS block in this slot.
     pub fn tp(self) -> usize {
-        self.end() - PAGE - tls::HEAD
+        self.end() - tls::ABOVE
+    }
+
+    /// Returns what libc calls the thread in this slot: its `pthread_t`.
+    pub fn pthread(self) -> usize {
+        tls::template().pthread_of(self.tp())
     }
 
     /// Returns where the frames are: all between the guard and the TLS block.
@@ -123,14 +128,14 @@ impl Slot {
     /// C programs take an id that comes again at once for the same thread.
     pub fn renew_tid(self) {
         let number = u32::from(region::next_id(self, Slot::TIDS as u8));
-        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        let place = tls::template().tid_place(self.tp());
         // SAFETY: in the TCB of this slot, whose thread has not started.
         unsafe { place.write(self.tid() + number * Slot::MOST) };
     }
 
     /// Makes the id of the thread that ends in the slot unknown, as the kernel does.
     pub fn forget_tid(self) {
-        let place = (self.tp() + tls::template().tid_offset) as *mut u32;
+        let place = tls::template().tid_place(self.tp());
         // SAFETY: in the TCB of this slot. Relaxed: no other data.
         unsafe { AtomicU32::from_ptr(place) }.store(0, Relaxed);
     }

@@ -69,7 +69,7 @@ pub const LAYOUT: [(&str, usize); 5] = [
     ("region.base", offset_of!(Region, base)),
     ("region.stride", offset_of!(Region, stride)),
     ("region.capacity", offset_of!(Region, capacity)),
-    ("slot.tp", PAGE + tls::HEAD), // from the end of a slot down
+    ("slot.tp", tls::ABOVE), // from the end of a slot down
 ];
 
 /// Returns the addresses of the regions' addresses, and of their number.

@@ -255,15 +255,16 @@ unsafe fn destroy(key: u32, sequence: usize, value: *mut c_void) -> bool {
 /// Unsets the keys that we do not know, for the next thread in this slot.
 #[cold]
 fn clean_tail() {
-    let tp = crate::arch::thread_pointer();
-    let tail = tls::template().sizeof_pthread - tls::HEAD;
+    let template = tls::template();
+    let pthread = template.pthread_of(crate::arch::thread_pointer());
+    let tail = template.sizeof_pthread - tls::HEAD;
     // SAFETY: our own TCB, in which nothing is needed any more. Except for its first entry, the
     // first-level table of keys holds what `pthread_setspecific` has allocated (`nptl/descr.h`).
     unsafe {
         if let Ok(table) = find_symbol!(c"_thread_db_pthread_specific") {
-            let table = (tp + field_offset(table)) as *const *mut c_void;
+            let table = (pthread + field_offset(table)) as *const *mut c_void;
             (1..FIRST_LEVEL).for_each(|i| libc::free(table.add(i).read()));
         }
-        ((tp + tls::HEAD) as *mut u8).write_bytes(0, tail);
+        ((pthread + tls::HEAD) as *mut u8).write_bytes(0, tail);
     }
 }

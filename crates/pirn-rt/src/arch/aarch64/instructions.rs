@@ -34,6 +34,9 @@ pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
+/// Where the addresses of programs end (without LVA).
+pub const END_OF_PROGRAM: usize = 1 << 48;
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 

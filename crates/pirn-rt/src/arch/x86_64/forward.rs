@@ -109,6 +109,36 @@ macro_rules! forward_below {
 }
 pub use forward_below;
 
+/// Defines the C function `$name(key)`. For the key in the static `$special` it goes on to the
+/// function whose address is in the static `$libcs`, or returns 0 if that is null; else to `$ours`.
+/// It has no frame: a sanitizer that instruments this crate asks for its key at the start of
+/// instrumented functions.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! forward_key {
+    ($(#[$attribute:meta])* $name:ident(key $special:path) => $libcs:path, else $ours:path) => {
+        $(#[$attribute])*
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name(_: libc::pthread_key_t) -> *mut core::ffi::c_void {
+            core::arch::naked_asm!(
+                "cmp edi, [rip + {special}]",
+                "jne {ours}",
+                "mov rax, [rip + {libcs}]",
+                "test rax, rax",
+                "jz 2f",
+                "jmp rax",
+                "2:",
+                "ret",
+                special = sym $special,
+                libcs = sym $libcs,
+                ours = sym $ours,
+            )
+        }
+    };
+}
+pub use forward_key;
+
 /// Defines the variadic C function `$name` with that many named arguments, which calls `$target`
 /// with the named ones and a `va_list` of the others.
 #[macro_export]

@@ -38,6 +38,9 @@ pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
+/// Where the addresses of programs end (four levels of page tables).
+pub const END_OF_PROGRAM: usize = 1 << 47;
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 

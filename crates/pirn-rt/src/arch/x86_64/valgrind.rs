@@ -15,13 +15,14 @@
 //!
 //! Source: valgrind, `include/valgrind.h` and `coregrind/m_stacks.c`.
 
+use super::END_OF_PROGRAM;
 use core::arch::asm;
 use core::ops::Range;
 
 /// All addresses that a program can use.
-const EVERYWHERE: Range<usize> = 0..(1 << 47) - 1;
+const EVERYWHERE: Range<usize> = 0..END_OF_PROGRAM - 1;
 /// Where the stack pointer is for a moment in each switch. Not in a program's memory.
-pub(crate) const NOWHERE: usize = 1 << 47;
+pub(crate) const NOWHERE: usize = END_OF_PROGRAM;
 
 /// Requests to valgrind itself, `valgrind.h`.
 const RUNNING_ON_VALGRIND: usize = 0x1001;

@@ -280,11 +280,13 @@ fn wake_up_to(
     woken
 }
 
-/// Returns whether a thread may be waiting for `key`. To be called after a full barrier, which
-/// follows the write that the waiters' checks read.
+/// Returns whether a thread may be waiting for `key`. To be called after libc's unlock, an atomic
+/// operation that has written what the waiters' checks read.
 #[inline]
 pub fn any_waiting(key: usize) -> bool {
-    // Relaxed: ordered by the caller's barrier, which pairs with the fence in `count::join`.
+    // On ARM libc's unlock is a release, which a later load may pass.
+    arch::fence_after_atomic();
+    // Relaxed: ordered by the fence, which pairs with the one in `count::join`.
     LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
 }
 

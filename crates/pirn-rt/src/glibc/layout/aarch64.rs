@@ -1,0 +1,99 @@
+//! AArch64 (TLS variant I): `struct pthread` below the thread pointer, images above it.
+//!
+//! ```text
+//!     tp - sizeof                        tp (tpidr_el0)   tp + 16          tp + used       tp + ABOVE
+//!          |  struct pthread: list, tid,    |  TCB: dtv,     |  TLS images,    |  reserve      |
+//!          |  robust list; then a part      |  a word of     |  of the program |  for dlopen   |
+//!          |  that is rarely touched        |  the linker's  |  libc, …        |  (untouched)  |
+//! ```
+
+use super::super::symbols::find;
+use super::Sizes;
+use core::ffi::{CStr, c_void};
+
+pub const HEAD: usize = 320;
+pub const ABOVE: usize = 4096;
+/// The dtv pointer and a word of the linker's (AAELF64, `TLS`).
+pub(crate) const TCB: usize = 16;
+pub(crate) const DTV_POINTER: usize = 0;
+pub(crate) const SELF_POINTER: bool = false;
+
+#[inline(always)]
+pub(crate) fn descriptor(tp: usize, size: usize) -> usize {
+    tp - size
+}
+
+/// The other way round.
+#[inline(always)]
+pub(crate) fn tp_of(descriptor: usize, size: usize) -> usize {
+    descriptor + size
+}
+
+#[inline(always)]
+pub(crate) fn images(tp: usize, _used: usize) -> usize {
+    tp
+}
+
+/// `at`: the distance of the library's data from the thread pointer.
+pub(crate) fn reach(at: isize, size: usize) -> usize {
+    at.unsigned_abs() + size
+}
+
+/// Returns how many bytes of a thread's block are below the thread pointer, of all that is not the
+/// dtv.
+pub(crate) fn below(_images: usize, _reserve: usize, pthread: usize) -> usize {
+    pthread
+}
+
+/// Returns how many bytes of a thread's block are above the thread pointer.
+pub(crate) fn above(images: usize, _pthread: usize) -> usize {
+    images
+}
+
+impl Sizes {
+    /// Returns the bytes of static TLS in a block of the linker's, the TCB included, if the sizes are
+    /// as expected.
+    pub(crate) fn images(&self) -> Option<usize> {
+        (self.dtv == self.pthread + DTV_POINTER).then_some(self.total)
+    }
+}
+
+/// Index of the stack pointer in a `jmp_buf` (`JB_SP`, `sysdeps/aarch64/jmpbuf-offsets.h`).
+const STACK_POINTER: usize = 13;
+
+/// Returns the stack pointer that a jump to `buffer` restores.
+///
+/// # Safety
+/// `setjmp` or one of its kin has filled in `buffer` on the running thread.
+pub unsafe fn jump_target(buffer: *const c_void) -> usize {
+    // SAFETY: the caller's contract; the dynamic linker's guard is a word.
+    unsafe {
+        let mangled = buffer.cast::<usize>().add(STACK_POINTER).read();
+        match find!(c"__pointer_chk_guard") {
+            Ok(guard) => mangled ^ guard.cast::<usize>().read(),
+            Err(_) => mangled,
+        }
+    }
+}
+
+/// Marks the abort handlers of critical sections on this machine; glibc's choice, `sys/rseq.h`.
+pub(crate) const RSEQ_SIGNATURE: u32 = 0xd428_bc00;
+
+/// The version of the first glibc on this processor, which all have.
+pub const OLDEST: &CStr = c"GLIBC_2.17";
+
+/// Functions with several symbol versions, and the version that we want.
+pub(crate) const RENEWED: &[(&CStr, &CStr)] = &[];
+
+/// Entries of a dtv for libraries to come.
+pub(crate) const DTV_SLACK: usize = 16;
+
+/// Returns how many bytes a dtv may have: `struct pthread` is above it.
+pub(crate) fn dtv_room(dtv_bytes: usize, _below: usize, _used: usize) -> usize {
+    dtv_bytes
+}
+
+/// Where libc notes in a `sigjmp_buf`, after the registers, whether it has saved the mask; and where
+/// the mask is.
+pub const JUMP_SAVED: usize = 22 * 8;
+pub const JUMP_SET: usize = JUMP_SAVED + 8;

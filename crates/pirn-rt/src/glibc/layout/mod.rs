@@ -1,0 +1,35 @@
+//! How the processor's ABI and glibc lay out a thread: which side of the thread pointer has what.
+//!
+//! | item | what it is |
+//! |---|---|
+//! | `HEAD` | bytes of `struct pthread` that glibc usually touches |
+//! | `ABOVE` | bytes of a slot above the thread pointer |
+//! | `TCB` | bytes at the beginning of the images that belong to the ABI |
+//! | `DTV_POINTER` | offset of the dtv pointer from the thread pointer |
+//! | `SELF_POINTER` | whether the first word at the thread pointer points to itself |
+//! | `descriptor` | the address of `struct pthread`, which is a `pthread_t` |
+//! | `images` | where the images of libraries begin |
+//! | `reach` | how many bytes of images there are up to a library's end |
+//! | `Sizes` | what the dynamic linker says of the sizes |
+//! | `jump_target` | the stack pointer in a `jmp_buf` |
+//! | `RSEQ_SIGNATURE`, `OLDEST`, `RENEWED` | numbers and versions of glibc's |
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
+
+/// What the dynamic linker says of the sizes of a thread's parts.
+pub(super) struct Sizes {
+    /// `_dl_get_tls_static_info`.
+    pub(super) total: usize,
+    /// `struct pthread`.
+    pub(super) pthread: usize,
+    /// The offset of the dtv pointer in it, or from it on.
+    pub(super) dtv: usize,
+}
