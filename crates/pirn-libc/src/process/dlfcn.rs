@@ -126,11 +126,11 @@ pub(crate) fn catch_up() -> Result<(), String> {
 }
 
 forward! {
-    /// `dlsym`. The version is the first of x86-64, which all C libraries have.
+    /// `dlsym`.
     ///
     /// # Safety
     /// As for libc's function of this name.
-    dlsym(when DLSYM, else "GLIBC_2.2.5") => before_dlsym
+    dlsym(when DLSYM) => before_dlsym
 }
 
 /// Waits until `dlsym` would not. Returns the address of libc's.

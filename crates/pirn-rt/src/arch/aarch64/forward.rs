@@ -36,8 +36,8 @@ pub use forward_to;
 /// caller had called that. `setjmp` and its kin, which return to the frame of their caller twice,
 /// cannot be called in another way.
 ///
-/// With `when` and `else`, as long as the static `$when`, a word, is 0, the function goes on at
-/// libc's function of that name and version, and no compiled code runs before. AddressSanitizer
+/// With `when`, as long as the static `$when`, a word, is 0, the function goes on at libc's function
+/// of that name, in the version of the first glibc on this processor, and no compiled code runs before. AddressSanitizer
 /// looks things up before its shadow memory exists, and whatever it has instrumented would fault.
 #[macro_export]
 #[doc(hidden)]
@@ -45,7 +45,7 @@ macro_rules! forward {
     ($(#[$attribute:meta])* $name:ident => $note:path) => {
         $crate::arch::forward!(@ [$(#[$attribute])*] $name, ["bl {note}"], [], note = sym $note);
     };
-    ($(#[$attribute:meta])* $name:ident(when $when:path, else $version:literal) => $note:path) => {
+    ($(#[$attribute:meta])* $name:ident(when $when:path) => $note:path) => {
         $crate::arch::forward!(@ [$(#[$attribute])*] $name,
             [
                 "adrp x16, {when}",
@@ -61,7 +61,7 @@ macro_rules! forward {
             ],
             [
                 concat!("4: .asciz \"", stringify!($name), "\""),
-                concat!("5: .asciz \"", $version, "\""),
+                "5: .asciz \"GLIBC_2.17\"",
                 ".balign 4"
             ],
             when = sym $when, note = sym $note, dlvsym = sym libc::dlvsym
