@@ -122,8 +122,8 @@ pub unsafe fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
         false => libcs!(),
     };
     // From here on the mutex may be gone: its address is only a key. libc unlocks by an atomic
-    // exchange, on x86 a full barrier. So either this thread sees the waiter, or the waiter's
-    // attempt under the bucket's lock sees the mutex free.
+    // exchange, after which `any_waiting` has a full fence. So either this thread sees the waiter,
+    // or the waiter's attempt under the bucket's lock sees the mutex free.
     let key = key(mutex, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);

@@ -103,7 +103,7 @@ unsafe fn notice_preference(lock: RwLock) {
 #[libc_fn]
 pub unsafe fn pthread_rwlock_unlock(lock: RwLock) -> c_int {
     let result = libcs!();
-    // As in `pthread_mutex_unlock`: the lock may be gone, and libc has executed a full barrier.
+    // As in `pthread_mutex_unlock`: the lock may be gone.
     let key = key(lock, KeyKind::Lock);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, usize::MAX, READER);

@@ -96,8 +96,7 @@ unsafe fn libc_post(semaphore: *mut sem_t) -> c_int {
 #[libc_fn]
 pub unsafe fn sem_post(semaphore: *mut sem_t) -> c_int {
     let result = libc_post(semaphore);
-    // As in `pthread_mutex_unlock`: the semaphore may be gone, and libc has executed a full
-    // barrier.
+    // As in `pthread_mutex_unlock`: the semaphore may be gone.
     let key = key(semaphore, KeyKind::Semaphore);
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);

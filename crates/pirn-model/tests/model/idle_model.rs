@@ -143,6 +143,29 @@ fn of_two_carriers_that_go_to_sleep_one_finds_the_thread_or_is_woken() {
     });
 }
 
+/// A spare carrier keeps its processor when it rests: it looks once more, as `stand_in` does.
+#[test]
+fn a_search_in_vain_of_a_spare_carrier_leaves_no_thread_behind() {
+    check(3, || {
+        let world = World::new(1);
+        world.idle.release(&PROCESSORS[1], || false);
+        let sleeper = spawn(&world, |world| world.carry(None));
+        let producer = spawn(&world, |world| world.produce(0));
+        assert!(world.idle.start_searching(2 * PROCESSORS.len()));
+        let found = world.look();
+        world
+            .idle
+            .stop_searching(found, || world.in_queues(), || world.kicks.kick());
+        if found {
+            world.run_one();
+        } else if world.idle.work_in_sight(|| world.in_queues()) {
+            world.idle.notify(|| world.kicks.kick());
+        }
+        sleeper.join().unwrap();
+        producer.join().unwrap();
+    });
+}
+
 /// One processor for two carriers: a kicked carrier may find that the other one has it.
 #[test]
 fn a_request_that_finds_no_processor_is_not_lost() {

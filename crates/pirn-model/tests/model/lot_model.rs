@@ -2,7 +2,10 @@
 //! word.
 
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use loom::sync::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, Release},
+};
 use loom::thread;
 
 use crate::check;
@@ -31,7 +34,17 @@ impl World {
     /// Wakes up to `most` threads, after a plain store to the word.
     fn store_and_wake(&self, most: usize) {
         self.word.store(1, Relaxed);
-        if lot_count::any(&self.count) {
+        self.wake_if(lot_count::any(&self.count), most);
+    }
+
+    /// Wakes a thread after libc's unlock.
+    fn unlock_and_wake(&self) {
+        self.word.swap(1, Release);
+        self.wake_if(lot_count::any_after_unlock(&self.count), 1);
+    }
+
+    fn wake_if(&self, any: bool, most: usize) {
+        if any {
             let mut queue = self.queue.lock();
             let woken = lot_count::bound(&self.count, most).min(*queue);
             *queue -= woken;
@@ -74,4 +87,22 @@ fn a_wake_misses_nobody_who_arrives_first() {
 fn a_wake_of_all_wakes_who_arrives_beside_others() {
     wake_of_all(1, 1);
     wake_of_all(1, 2);
+}
+
+#[test]
+fn an_unlock_of_libcs_misses_nobody_who_arrives_first() {
+    check(3, || {
+        let world = Arc::new(World {
+            word: AtomicU32::new(0),
+            count: AtomicU32::new(0),
+            queue: Lock::new(0),
+        });
+        let waiter = {
+            let world = world.clone();
+            thread::spawn(move || world.park())
+        };
+        world.unlock_and_wake();
+        waiter.join().unwrap();
+        assert_eq!(*world.queue.lock(), 0, "asleep for ever");
+    });
 }

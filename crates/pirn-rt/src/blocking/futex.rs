@@ -133,7 +133,7 @@ fn wait(
         return Err(Errno(libc::EINVAL));
     }
     let mut found = Ok(expected);
-    // SeqCst: in one order with the counting in `park` and the wakers' fence.
+    // Relaxed: ordered by the fence in `count::join`, which pairs with the wakers'.
     let check = || {
         found = sys::fetch_u32(word);
         found == Ok(expected)

@@ -91,7 +91,7 @@ pub(crate) fn carries_extra_state() -> bool {
 
 /// Makes switches carry extra state from now on.
 pub(crate) fn carry_extra_state() {
-    ON.fetch_or(EXTRA_STATE, Relaxed); // Relaxed: see `ON`.
+    ON.fetch_or(EXTRA_STATE, Release); // Release: pairs with the fence in `extra_state::switch`.
 }
 
 /// Returns the number of the last session.

@@ -17,7 +17,7 @@ use crate::vthread::{Core, Ready, current, overflow};
 use core::cell::Cell;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 thread_local! {
@@ -397,10 +397,11 @@ impl Mounted {
         // SAFETY: no arguments.
         let platform = unsafe { sys::call!(libc::SYS_gettid) }.unwrap_or(0) as u32;
         let places = (0..REACH).map(|step| &MOUNTED[(platform as usize + step) % CARRIERS]);
-        // Relaxed: a place is one thread's once its id is there, and only that one writes to it.
+        // A place is one thread's once its id is there, and only that one writes to it. Acquire:
+        // pairs with the Release in `drop`, so that the last thread's writes are before ours.
         let mut free = places.filter(|entry| {
             let id = &entry.platform;
-            id.compare_exchange(0, platform, Relaxed, Relaxed).is_ok()
+            id.compare_exchange(0, platform, Acquire, Relaxed).is_ok()
         });
         let entry = free.next().unwrap_or(&UNLISTED);
         entry.number.store(number, Relaxed); // Relaxed: for readers outside.
@@ -431,7 +432,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         self.set(ptr::null());
         if !ptr::eq(self.0, &UNLISTED) {
-            self.0.platform.store(0, Relaxed); // Relaxed: for readers outside.
+            self.0.platform.store(0, Release); // Release: pairs with the Acquire in `new`.
         }
     }
 }

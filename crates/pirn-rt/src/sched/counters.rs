@@ -1,7 +1,7 @@
 //! What has happened on a processor, counted.
 //!
 //! Each processor has counters of its own, in cache lines of their own. Only its holder writes
-//! them, so counting takes one instruction, an addition in memory, and no lock prefix. Readers sum
+//! them, so counting takes an addition in memory, which is not atomic. Readers sum
 //! them over all processors. What happens outside of all processors (a platform thread spawns or
 //! wakes a thread, a scheduler of the program runs one) is counted in the runtime's shared
 //! counters, by atomic additions.

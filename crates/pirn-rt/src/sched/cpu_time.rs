@@ -106,8 +106,9 @@ pub(super) fn switched(carrier: &Carrier, leaving: Option<&Core>) {
         if let Some(slot) = leaving.and_then(Core::slot) {
             // SAFETY: the thread is mounted here, so it has its slot.
             let account = unsafe { account(slot.tp()) };
-            // Relaxed, and no read-modify-write: only the carrier that has it mounted writes it.
-            account.store(account.load(Relaxed) + time, Relaxed);
+            // No read-modify-write: only the carrier that has it mounted writes it. Release: pairs
+            // with the Acquire in `of`.
+            account.store(account.load(Relaxed) + time, Release);
         }
     });
 }
@@ -162,7 +163,7 @@ pub fn of(thread: &Core) -> u64 {
     let account = unsafe { account(slot.tp()) };
     for _ in 0..TRIES {
         let mounts = thread.mounts();
-        let used = account.load(Relaxed); // Relaxed: looked at again below.
+        let used = account.load(Acquire); // Acquire: what is read below is not older.
         let entry = thread.carrier_number().and_then(carrying);
         let Some(entry) = entry else {
             return used;

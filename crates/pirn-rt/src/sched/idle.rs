@@ -193,7 +193,9 @@ impl<P> Idle<P> {
         if found {
             self.found(in_queues, kick);
         } else {
-            self.searching.fetch_sub(1, Relaxed); // Relaxed: ordered by the fence of `release`.
+            self.searching.fetch_sub(1, Relaxed); // Relaxed: ordered by the fence.
+            // A spare carrier looks for work after this, and releases no processor.
+            arch::fence_after_atomic();
         }
     }
 

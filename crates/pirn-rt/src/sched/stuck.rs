@@ -120,7 +120,7 @@ impl Stuck {
         record.cpu.store(stuck.cpu, Relaxed);
         let total = record.total_ns.load(Relaxed);
         record.total_ns.store(total + step, Relaxed);
-        record.ns.store(base + step, Relaxed);
+        record.ns.store(base + step, Release); // Release: pairs with the Acquire in `episode`.
         self.tell_if_passed(base, step, &self.report_episode);
     }
 
@@ -179,7 +179,7 @@ impl Stuck {
     /// Returns what is known about a processor, if it is stuck.
     pub fn episode(&self, processor: usize) -> Option<Episode> {
         let record = self.records.get(processor)?;
-        let ns = record.ns.load(Relaxed);
+        let ns = record.ns.load(Acquire);
         (ns != 0).then(|| Episode {
             processor,
             number: record.count.load(Relaxed),

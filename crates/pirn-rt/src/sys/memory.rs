@@ -48,8 +48,7 @@ pub fn fetch_u8(address: usize) -> Result<u8, Errno> {
     checked(unsafe { arch::fetch_u8(address) }).map(|value| value as u8)
 }
 
-/// Reads four bytes, atomically if the address is aligned. The load is ordered with SeqCst
-/// operations, as every load on this machine is.
+/// Reads four bytes, atomically if the address is aligned. The load is Relaxed.
 #[inline]
 pub fn fetch_u32(address: usize) -> Result<u32, Errno> {
     // SAFETY: see the module's documentation.

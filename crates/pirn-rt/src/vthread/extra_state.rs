@@ -21,7 +21,7 @@ use crate::arch::Extra;
 use crate::glibc::tls;
 use crate::recorder;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
 
 thread_local! {
     /// The values of a thread that is not mounted, also of a platform thread while it carries;
@@ -51,6 +51,8 @@ fn first() -> Extra {
 /// Keeps the values of the thread that leaves, which still runs, and loads the values of the thread
 /// that goes on. `None`: the carrier's own code, with the thread pointer `native_tp`.
 pub(crate) fn switch(native_tp: usize, leaving: Option<&Core>, next: Option<&Core>) {
+    // Acquire: pairs with the Release in `recorder::carry_extra_state`, for the first values.
+    fence(Acquire);
     let place = |thread: Option<&Core>| match thread {
         None => Some(native_tp),
         Some(thread) => thread.slot().map(|slot| slot.tp()),

@@ -363,13 +363,14 @@ impl Core {
         self.mounted_on.store(carrier + 1, Ordering::Relaxed); // Relaxed: see `MountFlags`.
         // Relaxed, and no read-modify-write: only the carrier that mounts it writes it.
         let mounts = self.mounts.load(Ordering::Relaxed).wrapping_add(1);
-        self.mounts.store(mounts, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `mounts`: the carrier is not an earlier one.
+        self.mounts.store(mounts, Ordering::Release);
     }
 
     /// Returns how often it has been mounted, modulo 2^32.
     #[inline]
     pub fn mounts(&self) -> u32 {
-        self.mounts.load(Ordering::Relaxed) // Relaxed: statistics only.
+        self.mounts.load(Ordering::Acquire) // Acquire: pairs with the Release in `set_mounted_on`.
     }
 
     /// Returns where it was spawned.

@@ -50,8 +50,8 @@ fn period() -> u32 {
 /// that expects `EAGAIN` would wait.
 pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Result<Waiting, Errno> {
     let period = period();
-    // Relaxed, here and below: the word orders nothing else.
-    let last = entry.blocks_in.load(Ordering::Relaxed);
+    // Acquire: pairs with the Release in `forget`: the flags that the kernel tells are not older.
+    let last = entry.blocks_in.load(Ordering::Acquire);
     if last == period {
         return Ok(Waiting::Assumed);
     }
@@ -60,7 +60,7 @@ pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Result<Waiting, Errno> {
     }
     if entry.is_known_and_alone() {
         // Fails if the flag has changed since the load: then the answer may be out of date.
-        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed); // Relaxed: tells of no write.
         let _ = entry.blocks_in.compare_exchange(last, period, set, failed);
     }
     Ok(Waiting::Wanted)
@@ -69,7 +69,7 @@ pub(crate) fn may_wait(entry: &Entry, fd: i32) -> Result<Waiting, Errno> {
 /// Makes the next wait for a descriptor ask the kernel again. Called after a change.
 pub(super) fn forget(entry: &Entry) {
     let next = |word: u32| Some(word.wrapping_add(1) & !PERIOD);
-    let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed); // Relaxed: as in `may_wait`.
+    let (set, failed) = (Ordering::Release, Ordering::Relaxed); // Release: see `may_wait`.
     let _ = entry.blocks_in.fetch_update(set, failed, next);
 }
 

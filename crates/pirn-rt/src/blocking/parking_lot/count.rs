@@ -48,6 +48,14 @@ pub(super) fn any(count: &AtomicU32) -> bool {
     }
 }
 
+/// Returns whether threads wait, for a caller that has just written the word by an atomic
+/// read-modify-write, of whatever ordering: libc's unlock is a release, which a later load may pass.
+#[inline]
+pub(super) fn any_after_unlock(count: &AtomicU32) -> bool {
+    arch::fence_after_atomic(); // Step b.
+    count.load(Relaxed) > 0 // Relaxed: ordered by the fence.
+}
+
 /// Returns the number of threads that a waker of `most` has to wake at most, under the lock. Those
 /// that come later need not be woken. Without this bound, woken threads that wait again at once
 /// could keep a waker for ever.

@@ -284,10 +284,7 @@ fn wake_up_to(
 /// operation that has written what the waiters' checks read.
 #[inline]
 pub fn any_waiting(key: usize) -> bool {
-    // On ARM libc's unlock is a release, which a later load may pass.
-    arch::fence_after_atomic();
-    // Relaxed: ordered by the fence, which pairs with the one in `count::join`.
-    LOT[bucket_of(key)].waiting.load(Ordering::Relaxed) > 0
+    count::any_after_unlock(&LOT[bucket_of(key)].waiting)
 }
 
 /// Wakes all threads that wait in a bucket: a spurious wake-up for threads whose key has not been
