@@ -4,6 +4,7 @@
 
 pub mod checked_alloc;
 pub mod child;
+pub mod float;
 pub mod memory;
 pub mod registers;
 pub mod stack;

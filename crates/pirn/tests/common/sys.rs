@@ -191,6 +191,14 @@ pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) 
     let result;
     // SAFETY: the callers pass what the call takes.
     unsafe {
+        #[cfg(target_arch = "aarch64")]
+        std::arch::asm!(
+            "svc #0",
+            in("x8") number,
+            inlateout("x0") a as isize => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") 0,
+        );
+        #[cfg(target_arch = "x86_64")]
         std::arch::asm!(
             "syscall",
             inlateout("rax") number as isize => result,

@@ -1,4 +1,4 @@
-//! Registers that must stay as they are.
+//! x86-64.
 
 use std::arch::asm;
 
