@@ -58,6 +58,9 @@ mod reply_word;
 mod review;
 #[path = "../../../pirn-rt/src/recorder/ring.rs"]
 mod ring;
+#[path = "../../../pirn-rt/src/sched/run.rs"]
+#[allow(dead_code)] // What counting begins with.
+mod run;
 #[path = "../../../pirn-rt/src/recorder/shared.rs"]
 mod shared_ring;
 #[path = "../../../pirn-rt/src/sys/sleeper.rs"]
@@ -112,6 +115,7 @@ mod recorder_model;
 mod reply_model;
 mod resident_model;
 mod review_model;
+mod run_model;
 mod safepoint_model;
 mod sleeper_model;
 mod spare_model;

@@ -25,16 +25,14 @@
 
 use super::carrier::{self, Carrier, carrier, carrying};
 use super::os_thread::clock_of;
+use super::run::Began;
 use crate::glibc::tls;
 use crate::no_suspend::NoSuspend;
 use crate::recorder;
 use crate::sys::{self, call};
 use crate::time;
 use crate::vthread::{Core, current};
-use core::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Below this, the time that a run has taken is its CPU time.
 const SHORT_NS: u64 = 50_000;
@@ -46,9 +44,7 @@ thread_local! {
 
 /// How much CPU time a carrier has used.
 pub(super) struct Meter {
-    /// The CPU time of the carrier at its last switch, when the running thread's run began; 0: not
-    /// known.
-    began: AtomicU64,
+    began: Began,
     /// The monotonic time of its last switch; 0: not known. The carrier's own.
     switched: AtomicU64,
 }
@@ -57,7 +53,7 @@ impl Meter {
     #[inline]
     pub(super) const fn new() -> Meter {
         Meter {
-            began: AtomicU64::new(0),
+            began: Began(AtomicU64::new(0)),
             switched: AtomicU64::new(0),
         }
     }
@@ -65,34 +61,24 @@ impl Meter {
     /// Forgets another platform thread's time.
     #[inline]
     pub(super) fn reset(&self) {
-        self.began.store(0, Relaxed); // Relaxed: no thread is mounted yet.
+        self.began.reset();
         self.switched.store(0, Relaxed);
     }
 
-    /// Ends a run, and passes its CPU time to `charge`. The carrier calls this.
-    fn switch(&self, charge: impl FnOnce(u64)) {
-        // Relaxed: only `begin`, in another thread, writes besides the carrier, and only once.
-        let (began, last) = (self.began.load(Relaxed), self.switched.load(Relaxed));
+    /// Ends the run of the thread with this account, or of none. The carrier calls this.
+    fn switch(&self, account: Option<&AtomicU64>) {
+        // Relaxed: the carrier's own.
+        let (began, last) = (self.began.get(), self.switched.load(Relaxed));
         let now = time::now();
         let passed = now.saturating_sub(last);
         let time = match began != 0 && last != 0 && passed < SHORT_NS {
             true => began + passed,
             false => kernels(libc::CLOCK_THREAD_CPUTIME_ID).max(began),
         };
-        if began != 0 {
-            charge(time - began);
-        }
         self.switched.store(now, Relaxed); // Relaxed: the carrier's own.
-        // Release: pairs with the Acquire in `of`, which then sees the time that has been charged.
-        self.began.store(time, Release);
-    }
-
-    /// Lets the current run begin now, if its beginning is not known. `clock` is the carrier's.
-    fn begin(&self, clock: libc::clockid_t) {
-        // Relaxed: carries no other data.
-        if self.began.load(Relaxed) == 0 {
-            let time = kernels(clock);
-            let _ = self.began.compare_exchange(0, time, Relaxed, Relaxed);
+        match account {
+            Some(account) if began != 0 => self.began.end(account, time - began, time),
+            _ => self.began.begin(time),
         }
     }
 }
@@ -102,15 +88,11 @@ pub(super) fn switched(carrier: &Carrier, leaving: Option<&Core>) {
     let Some(meter) = carrier.mounted().meter() else {
         return;
     };
-    meter.switch(|time| {
-        if let Some(slot) = leaving.and_then(Core::slot) {
-            // SAFETY: the thread is mounted here, so it has its slot.
-            let account = unsafe { account(slot.tp()) };
-            // No read-modify-write: only the carrier that has it mounted writes it. Release: pairs
-            // with the Acquire in `of`.
-            account.store(account.load(Relaxed) + time, Release);
-        }
-    });
+    // SAFETY: the thread is mounted here, so it has its slot.
+    let account = leaving
+        .and_then(Core::slot)
+        .map(|slot| unsafe { account(slot.tp()) });
+    meter.switch(account);
 }
 
 /// Returns the account of a thread.
@@ -126,7 +108,8 @@ unsafe fn account<'a>(tp: usize) -> &'a AtomicU64 {
 fn count() {
     if recorder::count_cpu_time() {
         for carrying in carrier::carriers().filter(|carrying| carrying.busy) {
-            carrying.meter.begin(clock_of(carrying.platform));
+            let clock = clock_of(carrying.platform);
+            carrying.meter.began.settle(|| kernels(clock));
         }
     }
 }
@@ -139,17 +122,17 @@ pub fn own() -> Option<u64> {
     count();
     let section = NoSuspend::new();
     let meter = carrier(&section)?.mounted().meter();
-    let used = ACCOUNT.with(|own| own.load(Relaxed)); // Relaxed: the running thread's own.
-    Some(used + meter.map_or(0, |meter| meter.running(libc::CLOCK_THREAD_CPUTIME_ID)))
+    ACCOUNT.with(|own| {
+        let run = meter.and_then(|meter| meter.read(own, libc::CLOCK_THREAD_CPUTIME_ID));
+        Some(run.unwrap_or_else(|| own.load(Relaxed))) // Relaxed: the running thread's own.
+    })
 }
 
 impl Meter {
-    /// Returns how long the current run is, by the carrier's clock.
-    fn running(&self, clock: libc::clockid_t) -> u64 {
-        self.begin(clock);
-        // Acquire: pairs with the Release in `switch`.
-        let began = self.began.load(Acquire);
-        kernels(clock).saturating_sub(began)
+    /// Returns what a thread has used, its current run included, by the carrier's clock.
+    fn read(&self, account: &AtomicU64, clock: libc::clockid_t) -> Option<u64> {
+        self.began.settle(|| kernels(clock));
+        self.began.read(account, || kernels(clock))
     }
 }
 
@@ -161,19 +144,21 @@ pub fn of(thread: &Core) -> u64 {
     let Some(slot) = thread.slot() else { return 0 };
     // SAFETY: its slot.
     let account = unsafe { account(slot.tp()) };
+    let place = || (thread.mounts(), thread.carrier_number());
     for _ in 0..TRIES {
-        let mounts = thread.mounts();
-        let used = account.load(Acquire); // Acquire: what is read below is not older.
-        let entry = thread.carrier_number().and_then(carrying);
-        let Some(entry) = entry else {
-            return used;
+        let before = place();
+        let time = match before.1.and_then(carrying) {
+            Some(entry) => entry.meter.read(account, clock_of(entry.platform)),
+            None => Some(account.load(Relaxed)), // Relaxed: `carrier_number` acquires.
         };
-        let run = entry.meter.running(clock_of(entry.platform));
-        if thread.mounts() == mounts && account.load(Relaxed) == used {
-            return used + run;
+        // Otherwise another run may have been counted.
+        if let Some(time) = time
+            && place() == before
+        {
+            return time;
         }
     }
-    account.load(Relaxed)
+    account.load(Relaxed) // Relaxed: what it has is the thread's.
 }
 
 /// Returns what a clock of the kernel shows, and at least 1. Leaves `errno` alone, which

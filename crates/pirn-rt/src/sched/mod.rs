@@ -15,7 +15,7 @@
 //!   [`stuck`]: what the monitor has found about those.
 //! * [`preempt`]: taking threads that compute off their processors. [`safepoint`]: requests to a
 //!   thread to run something. `current_stack`: stopping a carrier while its stack is read.
-//! * [`counters`], [`cpu_time`], [`recorded`]: what is counted, timed and recorded.
+//! * [`counters`], [`cpu_time`], `run`, [`recorded`]: what is counted, timed and recorded.
 //!   [`os_thread`]: what the kernel says of a carrier. [`deferred`]: requests of signal handlers.
 //!
 //! What carriers do with all of it is a layer [above](crate::carriers).
@@ -39,6 +39,7 @@ pub mod preempt;
 pub(crate) mod processor;
 pub mod ready_queue;
 pub mod recorded;
+mod run;
 pub mod runtime;
 pub mod safepoint;
 pub mod spare;

@@ -360,11 +360,12 @@ impl Core {
     /// Records that it is mounted on the carrier with this number, which calls this.
     #[inline(always)]
     pub(crate) fn set_mounted_on(&self, carrier: u32) {
-        self.mounted_on.store(carrier + 1, Ordering::Relaxed); // Relaxed: see `MountFlags`.
         // Relaxed, and no read-modify-write: only the carrier that mounts it writes it.
         let mounts = self.mounts.load(Ordering::Relaxed).wrapping_add(1);
         // Release: pairs with the Acquire in `mounts`: the carrier is not an earlier one.
         self.mounts.store(mounts, Ordering::Release);
+        // Release: pairs with the Acquire in `carrier_number`, and see `MountFlags`.
+        self.mounted_on.store(carrier + 1, Ordering::Release);
     }
 
     /// Returns how often it has been mounted, modulo 2^32.
@@ -394,8 +395,9 @@ impl Core {
     /// Returns the number of the carrier on which it is mounted, or was a moment ago.
     #[inline]
     pub fn carrier_number(&self) -> Option<u32> {
-        // Relaxed: statistics only. The word of an ended thread keeps its last carrier.
-        let number = self.mounted_on.load(Ordering::Relaxed).checked_sub(1);
+        // Acquire: the mount that is counted, or the thread's account, is not an earlier one. The
+        // word of an ended thread keeps its last carrier.
+        let number = self.mounted_on.load(Ordering::Acquire).checked_sub(1);
         number.filter(|_| !self.has_ended())
     }
 }
