@@ -71,7 +71,8 @@ interposed! {
         fn stat(path: Path, out: *mut libc::stat) -> c_int
             = SYS_newfstatat(HERE, path, out, 0) if found(HERE, path, 0);
         fn lstat(path: Path, out: *mut libc::stat) -> c_int
-            = SYS_newfstatat(HERE, path, out, libc::AT_SYMLINK_NOFOLLOW) if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
+            = SYS_newfstatat(HERE, path, out, libc::AT_SYMLINK_NOFOLLOW)
+            if found(HERE, path, libc::AT_SYMLINK_NOFOLLOW);
         fn fstat(fd: c_int, out: *mut libc::stat) -> c_int = SYS_fstat(fd, out) if file_at_hand(fd).is_some();
         fn fstatat(dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int
             = SYS_newfstatat(dir, path, out, flags) if found(dir, path, flags);

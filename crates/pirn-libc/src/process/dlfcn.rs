@@ -101,8 +101,8 @@ pub(crate) unsafe fn call_from(
     }
 }
 
-/// Returns an address from which [`call_as_if_from`] may seem to call, in the code of the library that contains the address
-/// `inside`; `None` for the library that contains this code.
+/// Returns an address from which [`call_as_if_from`] may seem to call, in the code of the library
+/// that contains the address `inside`; `None` for the library that contains this code.
 fn find_return(inside: usize) -> Option<usize> {
     objects::find_in(|object| {
         let range = object.code_at(inside)?;

@@ -41,8 +41,8 @@ struct Head {
     pending: usize,
 }
 
-/// The distance of the list's head from the beginning of `struct pthread`; 0: it is not known, and no list is
-/// walked.
+/// The distance of the list's head from the beginning of `struct pthread`; 0: it is not known, and
+/// no list is walked.
 static HEAD: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds out where the head is, on a platform thread that libc has made or `main`.

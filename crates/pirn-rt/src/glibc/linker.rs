@@ -152,8 +152,8 @@ impl Scratch {
         unsafe { core::slice::from_raw_parts(start, used).into() }
     }
 
-    /// Returns the words of the [image](Self::image) that a thread's start fills in, each as distance
-    /// from the thread pointer and value.
+    /// Returns the words of the [image](Self::image) that a thread's start fills in, each as
+    /// distance from the thread pointer and value.
     pub(super) fn start_words(&self, used: usize) -> Vec<(isize, usize)> {
         unsafe extern "C" fn start(_: *mut u8) {
             // SAFETY: glibc's function, without arguments.

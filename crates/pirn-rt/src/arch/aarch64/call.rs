@@ -14,8 +14,8 @@
 //!                                          |  x29                          |  <- sp
 //! ```
 //!
-//! `autiasp` checks the signature that `paciasp` makes: over the address and the stack pointer above
-//! the N bytes.
+//! `autiasp` checks the signature that `paciasp` makes: over the address and the stack pointer
+//! above the N bytes.
 //!
 //! glibc's `pthread_exit` unwinds the stack, runs cleanup handlers and C++ destructors on the way,
 //! and at last jumps to the buffer that the thread has registered. glibc itself registers one where
@@ -90,8 +90,8 @@ pub fn find_return(code: &[u8]) -> Option<usize> {
 ///
 /// # Safety
 /// `ret` is an address that [`find_return`] has found, in code that may be executed. `function` is
-/// an `extern "C"` function of at most three integer or pointer arguments, whose contract holds, and
-/// which does not unwind.
+/// an `extern "C"` function of at most three integer or pointer arguments, whose contract holds,
+/// and which does not unwind.
 #[unsafe(naked)]
 pub unsafe extern "C" fn call_as_if_from(
     ret: usize,

@@ -6,10 +6,10 @@
 //! began on.
 //!
 //! Interrupted code may use all 31 registers, and no instruction jumps to an address in memory, so
-//! the trampoline cannot return by itself. The kernel does it: the handler copies the kernel's whole
-//! frame to the interrupted stack, and the trampoline ends with `rt_sigreturn`, on whichever carrier
-//! it is then. So the kernel restores all that it has saved: vectors of any length (SVE), matrices
-//! (SME), and what processors will have.
+//! the trampoline cannot return by itself. The kernel does it: the handler copies the kernel's
+//! whole frame to the interrupted stack, and the trampoline ends with `rt_sigreturn`, on whichever
+//! carrier it is then. So the kernel restores all that it has saved: vectors of any length (SVE),
+//! matrices (SME), and what processors will have.
 //!
 //! ```text
 //!   |  frames of the interrupted code         |  <- its stack pointer; there is no red zone

@@ -102,7 +102,7 @@ impl Extra {
     pub(crate) fn read() -> Extra {
         let mut rights = 0;
         if has_keys() {
-            // SAFETY: the processor has the register (S3_3_C10_C2_4), and the kernel has enabled it.
+            // SAFETY: the processor has the register (S3_3_C10_C2_4); the kernel has enabled it.
             unsafe {
                 asm!("mrs {}, s3_3_c10_c2_4", out(reg) rights,
                     options(nostack, nomem, preserves_flags));

@@ -60,9 +60,9 @@ pub fn find_return(code: &[u8]) -> Option<usize> {
 /// Calls `function` with three arguments and `ret` as the return address, and returns its result.
 ///
 /// # Safety
-/// `ret` is an address that [`find_return`] has found, in code that may be executed. `function` is an `extern "C"`
-/// function of at most three integer or pointer arguments, whose contract holds, and which does not
-/// unwind.
+/// `ret` is an address that [`find_return`] has found, in code that may be executed. `function` is
+/// an `extern "C"` function of at most three integer or pointer arguments, whose contract holds,
+/// and which does not unwind.
 #[unsafe(naked)]
 pub unsafe extern "C" fn call_as_if_from(
     ret: usize,

@@ -32,9 +32,10 @@ pub use forward_to;
 /// caller had called that. `setjmp` and its kin, which return to the frame of their caller twice,
 /// cannot be called in another way.
 ///
-/// With `when`, as long as the static `$when`, a word, is 0, the function goes on at libc's function
-/// of that name, in the version of the first glibc on this processor, and no compiled code runs before. AddressSanitizer
-/// looks things up before its shadow memory exists, and whatever it has instrumented would fault.
+/// With `when`, as long as the static `$when`, a word, is 0, the function goes on at libc's
+/// function of that name, in the version of the first glibc on this processor, and no compiled code
+/// runs before. AddressSanitizer looks things up before its shadow memory exists, and whatever it
+/// has instrumented would fault.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! forward {

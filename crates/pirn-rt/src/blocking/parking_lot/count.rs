@@ -49,7 +49,8 @@ pub(super) fn any(count: &AtomicU32) -> bool {
 }
 
 /// Returns whether threads wait, for a caller that has just written the word by an atomic
-/// read-modify-write, of whatever ordering: libc's unlock is a release, which a later load may pass.
+/// read-modify-write, of whatever ordering: libc's unlock is a release, which a later load may
+/// pass.
 #[inline]
 pub(super) fn any_after_unlock(count: &AtomicU32) -> bool {
     arch::fence_after_atomic(); // Step b.

@@ -51,8 +51,8 @@ pub(crate) fn above(images: usize, _pthread: usize) -> usize {
 }
 
 impl Sizes {
-    /// Returns the bytes of static TLS in a block of the linker's, the TCB included, if the sizes are
-    /// as expected.
+    /// Returns the bytes of static TLS in a block of the linker's, the TCB included, if the sizes
+    /// are as expected.
     pub(crate) fn images(&self) -> Option<usize> {
         (self.dtv == self.pthread + DTV_POINTER).then_some(self.total)
     }
@@ -93,7 +93,7 @@ pub(crate) fn dtv_room(dtv_bytes: usize, _below: usize, _used: usize) -> usize {
     dtv_bytes
 }
 
-/// Where libc notes in a `sigjmp_buf`, after the registers, whether it has saved the mask; and where
-/// the mask is.
+/// Where libc notes in a `sigjmp_buf`, after the registers, whether it has saved the mask; and
+/// where the mask is.
 pub const JUMP_SAVED: usize = 22 * 8;
 pub const JUMP_SET: usize = JUMP_SAVED + 8;

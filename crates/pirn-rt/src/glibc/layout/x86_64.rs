@@ -113,7 +113,7 @@ pub(crate) fn dtv_room(dtv_bytes: usize, below: usize, used: usize) -> usize {
     (dtv_bytes + below).saturating_sub(used)
 }
 
-/// Where libc notes in a `sigjmp_buf`, after the registers, whether it has saved the mask; and where
-/// the mask is.
+/// Where libc notes in a `sigjmp_buf`, after the registers, whether it has saved the mask; and
+/// where the mask is.
 pub const JUMP_SAVED: usize = 8 * 8;
 pub const JUMP_SET: usize = JUMP_SAVED + 8;
