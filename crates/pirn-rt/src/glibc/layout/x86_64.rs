@@ -33,7 +33,7 @@ pub(crate) fn tp_of(descriptor: usize, _size: usize) -> usize {
 
 #[inline(always)]
 pub(crate) fn images(tp: usize, used: usize) -> usize {
-    tp - used
+    tp.wrapping_sub(used) // Also of a thread pointer that is 0, for a distance.
 }
 
 /// `at`: the distance of the library's data from the thread pointer.
