@@ -137,7 +137,8 @@ unsafe extern "C" {
     static REALS_END: [usize; 0];
 }
 
-/// Returns the symbols of all [`real!`] and [`find!`] in this program.
+/// Returns the symbols of all [`real!`] and [`find!`] in this program. They are `#[used]`: LLVM
+/// would leave only the address of one whose name it has found to be constant.
 fn reals() -> &'static [Real] {
     let (start, end) = (&raw const REALS, &raw const REALS_END);
     // SAFETY: only these two put anything into the section, and nothing but this type.
@@ -162,6 +163,7 @@ macro_rules! real {
         $crate::glibc::symbols::real!(@ "C-unwind", $($signature)*)
     };
     (@ $abi:literal, $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty) => {{
+        #[used]
         #[unsafe(link_section = "pirn_reals")]
         static REAL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new(
             match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -184,6 +186,7 @@ pub use real;
 #[macro_export]
 macro_rules! find {
     ($name:literal) => {{
+        #[used]
         #[unsafe(link_section = "pirn_reals")]
         static SYMBOL: $crate::glibc::symbols::Real = $crate::glibc::symbols::Real::new($name);
         SYMBOL.find()
