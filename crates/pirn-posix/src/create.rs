@@ -24,7 +24,8 @@ use pirn_rt::sanitizer;
 use pirn_rt::sched::body;
 use pirn_rt::sched::runtime::{self, Runtime};
 use pirn_rt::sched::{self, Cause};
-use pirn_rt::stack::{LARGEST_STACK, PAGE, SizeClass};
+use pirn_rt::stack::{LARGEST_STACK, SizeClass};
+use pirn_rt::sys::page_size;
 use pirn_rt::vthread::record::Attributes;
 use pirn_rt::vthread::signals::NEVER_BLOCKED;
 use pirn_rt::vthread::{Core, Ready, ThreadRef};
@@ -140,9 +141,12 @@ impl Wanted {
         /// libc's has: a stack of `PTHREAD_STACK_MIN` is to be as useful as there.
         const RUNTIME: usize = 16 << 10;
         let template = tls::template();
-        let block = template.below + template.dtv_bytes() + tls::ABOVE;
-        let more_guard = self.guard.next_multiple_of(PAGE).saturating_sub(PAGE);
-        let extra = block + RUNTIME + more_guard + sanitizer::extra_stack(template.image_bytes());
+        let page = page_size();
+        let more_guard = self.guard.next_multiple_of(page).saturating_sub(page);
+        let extra = template.bytes()
+            + RUNTIME
+            + more_guard
+            + sanitizer::extra_stack(template.image_bytes());
         match self.stack.checked_add(extra) {
             Some(bytes) if bytes <= LARGEST_STACK => Ok(SizeClass::for_bytes(bytes)),
             _ => Err(Why::LargeStack),

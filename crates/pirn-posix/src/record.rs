@@ -42,8 +42,8 @@ use pirn_rt::sched;
 use pirn_rt::sched::body::Body;
 use pirn_rt::sched::runtime::{self, Runtime};
 use pirn_rt::sched::{life, safepoint};
-use pirn_rt::stack::{PAGE, SizeClass, Slot};
-use pirn_rt::sys::{self, call};
+use pirn_rt::stack::{SizeClass, Slot};
+use pirn_rt::sys::{self, call, page_size};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::wait_word::Interruptible;
@@ -189,7 +189,7 @@ impl Pthread {
     pub(crate) unsafe fn widen_guard(&self) -> bool {
         let (_, slot) = self.place();
         let own = slot.bottom() - slot.base();
-        let more = self.guard.next_multiple_of(PAGE).saturating_sub(own);
+        let more = self.guard.next_multiple_of(page_size()).saturating_sub(own);
         if more == 0 {
             return true;
         }

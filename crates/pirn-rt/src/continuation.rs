@@ -60,12 +60,12 @@ impl FirstLines {
         FirstLines(note)
     }
 
-    /// Returns the addresses: of the saved registers, and just below the thread pointer.
+    /// Returns the addresses: of the saved registers, and of the images next to the thread pointer.
     #[inline(always)]
     fn addresses(self) -> (usize, usize) {
         let tp = (self.0 >> 16) * LINE;
         let sp = tp.wrapping_sub((self.0 & Self::DISTANCE) * LINE);
-        (sp, tp.wrapping_sub(LINE))
+        (sp, tp.wrapping_add_signed(tls::NEAREST))
     }
 
     /// Makes the machine prefetch both addresses, while the program goes on.
@@ -74,9 +74,9 @@ impl FirstLines {
         if self.0 == 0 {
             return;
         }
-        let (sp, below_tp) = self.addresses();
+        let (sp, images) = self.addresses();
         arch::prefetch(sp, 2);
-        arch::prefetch(below_tp, 1);
+        arch::prefetch(images, 1);
     }
 }
 
@@ -196,7 +196,7 @@ impl Continuation {
     ) {
         let template = tls::template();
         let tp = slot.tp();
-        let dtv = tp - template.below - template.dtv_bytes();
+        let dtv = template.dtv_of(tp);
         let top = dtv & !15;
         // SAFETY: everything from `bottom` to `end` of the slot is writable and ours; the
         // layout is drawn in `stack`.
@@ -277,7 +277,7 @@ impl Continuation {
     fn side(&self) -> Side {
         Side {
             tp: self.tp.get(),
-            stack: self.slot().map(|slot| slot.bottom()..slot.tp()),
+            stack: self.slot().map(|slot| slot.bottom()..slot.end()),
         }
     }
 
@@ -356,6 +356,7 @@ unsafe fn end_announced(slot: Slot, tp: usize) {
 #[cfg(test)]
 mod tests {
     use super::{Continuation, FirstLines, LINE};
+    use crate::glibc::tls::NEAREST;
     use core::ptr;
 
     fn addresses(tp: usize, sp: usize) -> (usize, usize) {
@@ -368,17 +369,15 @@ mod tests {
 
     #[test]
     fn a_note_has_both_places() {
-        let tp = 0x7fff_1234_5680;
+        let tp = 0x7fff_1234_5680_usize;
         for below in [0x7c0, 0x7c8, 0x7f8, 0x800, (1 << 20) + 24] {
             let sp = tp - below;
-            assert_eq!(
-                addresses(tp, sp),
-                (sp & !(LINE - 1), tp - LINE),
-                "{below:#x}"
-            );
+            let images = tp.wrapping_add_signed(NEAREST);
+            assert_eq!(addresses(tp, sp), (sp & !(LINE - 1), images), "{below:#x}");
         }
         // Farther than a note can say.
-        assert_eq!(addresses(tp, tp - (64 << 20)).1, tp - LINE);
+        let images = tp.wrapping_add_signed(NEAREST);
+        assert_eq!(addresses(tp, tp - (64 << 20)).1, images);
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub fn unsupported(text: String) -> io::Error {
 fn study_thread(reserve: usize) -> Result<(), String> {
     malloc::probe()?;
     let template = tls::Template::capture(reserve)?;
-    sanitizer::study(template.image_bytes())?;
+    sanitizer::study(&template)?;
     let verified = template.rehearse(|tp| {
         // SAFETY: `rehearse` passes a complete block, which no thread uses.
         unsafe { malloc::verify(tp) }

@@ -1,5 +1,6 @@
 //! Runtimes and threads for unit tests.
 
+use crate::glibc::tls;
 use crate::process;
 #[cfg(test)]
 use crate::sched::Acquired;
@@ -64,7 +65,7 @@ pub fn start() -> std::io::Result<&'static Runtime> {
     if let Some(runtime) = runtime::get() {
         return Ok(runtime);
     }
-    process::study(320)?;
+    process::study(tls::RESERVE)?;
     crate::sanitizer::find_out();
     crate::stack::region::find_out();
     let runtime = Runtime::new(few(1))?;

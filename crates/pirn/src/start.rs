@@ -71,12 +71,12 @@ fn has_room() -> bool {
 
 /// Returns the room for the thread-local data of libraries to come.
 ///
-/// A program that was written for Pirn opens few. Room for 20 leaves a parked thread with one page.
-/// Other programs must work as they do natively: Python with scipy opens 220, and 28 of these have
-/// such data. Room for 500 costs a thread a second page, since its stack is in another one.
+/// A program that was written for Pirn opens few. Other programs must work as they do natively:
+/// Python with scipy opens 220, and 28 of these have such data. Room for 500 costs a thread a
+/// second page, since its stack is in another one.
 fn default_tls_reserve() -> usize {
     match pirn_libc::posix::is_on() {
-        false => 320,
+        false => tls::RESERVE,
         true => 8 << 10,
     }
 }

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `switch` | [`switch()`], [`switch_slowly`], [`prepare`] |
 //! | `registers` | the thread pointer: [`thread_pointer`], [`call_with_tp`], [`has_tp_instruction`]; what few programs change of a thread: `FloatControls`, `Extra` |
-//! | `instructions` | [`syscall`], [`full_fence`], [`fence_after_atomic`], [`prefetch`], [`stack_pointer`], `counter`; access to memory that may not be there: [`fetch_u64`] and its kin, [`recover`] |
+//! | `instructions` | [`syscall`], [`full_fence`], [`fence_after_atomic`], [`prefetch`], [`stack_pointer`], `counter`, `PAGE_SIZE`; access to memory that may not be there: [`fetch_u64`] and its kin, [`recover`] |
 //! | `preempt` | [`Interruption`]: interrupted code calls a function before it goes on |
 //! | `call` | calls that the compiler does not make: [`call_on_stack`], [`call_as_if_from`], [`call_as_pthread`] |
 //! | `forward` | macros for C functions that a Rust function cannot be, and [`weak`] |

@@ -9,12 +9,10 @@ use super::layout;
 use super::objects;
 use super::symbols::{find, real};
 use super::tls::{DtvEntry, TCB_ALIGN};
-use crate::sys::{Errno, SysResult, call};
+use crate::sys::{Errno, SysResult, call, page_size};
 use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
-
-const PAGE: usize = 4096;
 
 /// Returns the linker's function that tells size and alignment of static TLS plus `struct pthread`.
 fn find_static_info() -> Result<*mut c_void, String> {
@@ -76,7 +74,9 @@ impl Scratch {
     /// Makes a block with a `struct pthread` and `images` bytes of static TLS.
     pub(super) fn new(images: usize, pthread: usize) -> Result<Scratch, String> {
         let size = (images + pthread.next_multiple_of(TCB_ALIGN)).next_multiple_of(TCB_ALIGN);
-        let below = layout::below(images, 0, pthread).next_multiple_of(TCB_ALIGN);
+        let below = layout::room(images, 0, pthread)
+            .below
+            .next_multiple_of(TCB_ALIGN);
         // SAFETY: the memory is zeroed, aligned and large enough for static TLS and a struct
         // pthread, as `pthread_create` would supply it.
         unsafe {
@@ -152,8 +152,8 @@ impl Scratch {
         unsafe { core::slice::from_raw_parts(start, used).into() }
     }
 
-    /// Returns the words of the [image](Self::image) that a thread's start fills in, each as
-    /// distance from the thread pointer and value.
+    /// Returns the words of the [image](Self::image) that a thread's start fills in, each as its
+    /// distance from the thread pointer and its value.
     pub(super) fn start_words(&self, used: usize) -> Vec<(isize, usize)> {
         unsafe extern "C" fn start(_: *mut u8) {
             // SAFETY: glibc's function, without arguments.
@@ -300,8 +300,8 @@ pub unsafe fn redirect(from: *const c_void, to: *const c_void) -> Result<bool, S
             true => unsafe {
                 call!(
                     libc::SYS_mprotect,
-                    datum.address & !(PAGE - 1),
-                    PAGE,
+                    datum.address & !(page_size() - 1),
+                    page_size(),
                     protection
                 )
             },

@@ -1,5 +1,6 @@
 //! The loaded objects: the program and its libraries.
 
+use crate::sys::page_size;
 use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
 
@@ -54,13 +55,13 @@ impl Object<'_> {
 
     /// Returns the part of its data that the linker has made read-only after its start.
     pub(super) fn read_only_after_start(&self) -> Range<usize> {
-        const PAGE: usize = 4096;
+        let within = !(page_size() - 1);
         let mut headers = self.headers().iter();
         headers
             .find(|h| h.p_type == libc::PT_GNU_RELRO)
             .map_or(0..0, |h| {
                 let start = self.base() + h.p_vaddr as usize;
-                start & !(PAGE - 1)..(start + h.p_memsz as usize) & !(PAGE - 1)
+                start & within..(start + h.p_memsz as usize) & within
             })
     }
 

@@ -7,9 +7,8 @@
 //! keeps its contents as a [`Template`]. From then on a block is made by copying the template and
 //! moving the few pointers that point into the block: two short `memcpy`s, no lock, no call into
 //! the dynamic linker. The dtv (the table of TLS modules that `__tls_get_addr` reads) is copied as
-//! well and lives in the virtual thread's own memory, below the reserve. Its length field covers
-//! that whole space: when libraries are loaded, the dtv grows up into the reserve and the images
-//! grow down into it, and glibc never finds the dtv too short. (It would `realloc` a short dtv,
+//! well and lives in the virtual thread's own memory. Its length field covers all its room, so that
+//! glibc never finds the dtv too short when libraries are loaded. (It would `realloc` a short dtv,
 //! which is impossible for ours.) [`late`](super::late) describes the rest of the work when
 //! libraries are loaded.
 //!
@@ -21,16 +20,18 @@
 //! "ELF Handling For Thread-Local Storage".
 
 use super::late::Block;
-use super::layout::{self, Sizes};
+use super::layout::{self, Room, Sizes};
 use super::linker::{self, Module, Scratch, StaticModule};
 use super::symbols::{field_offset, find};
 use crate::arch;
 use core::ffi::c_void;
+use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
-pub use super::layout::{ABOVE, HEAD};
+pub(crate) use super::layout::NEAREST;
+pub use super::layout::{HEAD, RESERVE};
 
 /// Alignment of the thread pointer.
 pub(crate) const TCB_ALIGN: usize = 64;
@@ -59,11 +60,11 @@ pub(super) struct DtvEntry {
 
 /// The contents of a fresh TLS block.
 pub struct Template {
-    /// Bytes of the block below the thread pointer, without the dtv. The same in all templates of a
+    /// How the parts of a block lie around the thread pointer. The same in all templates of a
     /// process.
-    pub below: usize,
-    /// Bytes that images may have, of which the reserve is a part.
-    most_images: usize,
+    room: Room,
+    /// Bytes of images when the runtime started, and of the reserve that was asked for.
+    first_images: usize,
     reserve: usize,
     /// Bytes of static TLS in a block that the dynamic linker fills in.
     full_images: usize,
@@ -98,6 +99,12 @@ pub struct Template {
 static TEMPLATE: AtomicPtr<Template> = AtomicPtr::new(core::ptr::null_mut());
 /// The highest id that a module with TLS has had.
 static HIGHEST_MODULE: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the bytes of a slot above the thread pointer.
+#[inline(always)]
+pub(crate) fn above() -> usize {
+    layout::ABOVE.unwrap_or_else(|| template().room.above)
+}
 
 /// Returns the template in force.
 ///
@@ -173,8 +180,8 @@ impl Template {
         let (head, self_pointers) = clean_head(tp, descriptor, list_offset, tid_offset);
         let empty = Template {
             earlier: None,
-            below: layout::below(full_images, 0, sizeof_pthread),
-            most_images: full_images,
+            room: layout::room(full_images, 0, sizeof_pthread),
+            first_images: full_images,
             reserve,
             full_images,
             sizeof_pthread,
@@ -193,14 +200,8 @@ impl Template {
         template.start_words = scratch.start_words(template.image.len());
         template.image_pointers = template.find_image_pointers(tp);
         let (images, reserve) = (template.image.len(), reserve.next_multiple_of(DTV_ALIGN));
-        template.most_images = images + reserve;
-        template.below = layout::below(images, reserve, sizeof_pthread).next_multiple_of(DTV_ALIGN);
-        if template.above() > ABOVE {
-            return Err(format!(
-                "the thread-local data of the program and its libraries take {images} bytes of each \
-                 thread, and {reserve} are reserved for libraries to come: more than {ABOVE}"
-            ));
-        }
+        template.first_images = images;
+        template.room = layout::room(images, reserve, sizeof_pthread);
         template.dtv = Box::new([]); // its length depends on the room
         template.recapture()
     }
@@ -222,9 +223,10 @@ impl Template {
             .collect()
     }
 
-    /// Returns the bytes of a block above the thread pointer.
-    fn above(&self) -> usize {
-        layout::above(self.most_images, self.sizeof_pthread)
+    /// Returns the bytes of a slot that frames cannot use.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.dtv_bytes + self.room.below + self.room.above
     }
 
     /// Returns the bytes of a block that its making writes.
@@ -239,10 +241,16 @@ impl Template {
         self.image.len()
     }
 
-    /// Returns the number of bytes that [`init`](Self::init) needs for the dtv.
-    #[inline]
-    pub fn dtv_bytes(&self) -> usize {
-        self.dtv_bytes
+    /// Returns the addresses of the images in the block at `tp`.
+    pub(crate) fn images_at(&self, tp: usize) -> Range<usize> {
+        let start = layout::images(tp, self.image.len());
+        start..start + self.image.len()
+    }
+
+    /// Returns where the block at `tp`, in a slot, has its dtv: its lowest part.
+    #[inline(always)]
+    pub(crate) fn dtv_of(&self, tp: usize) -> usize {
+        tp - self.room.below - self.dtv_bytes
     }
 
     /// Returns the address of `struct pthread` in the block at `tp`: what libc calls the thread.
@@ -268,10 +276,10 @@ impl Template {
     pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
         /// Above all ids that the kernel allocates.
         const TID: u32 = 1 << 22;
-        let size = DTV_ALIGN + self.dtv_bytes + self.below + TCB_ALIGN + self.above();
+        let size = DTV_ALIGN + TCB_ALIGN + self.bytes();
         let mut scratch = vec![0u8; size];
         let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
-        let tp = (dtv + self.dtv_bytes + self.below).next_multiple_of(TCB_ALIGN);
+        let tp = (dtv + self.dtv_bytes + self.room.below).next_multiple_of(TCB_ALIGN);
         // SAFETY: the scratch buffer has room for all of it; no other code uses it.
         unsafe { self.init(tp, dtv as *mut u8, TID) };
         f(tp)
@@ -281,8 +289,8 @@ impl Template {
     ///
     /// # Safety
     /// `tp` is aligned to [`TCB_ALIGN`]; `struct pthread` and the images, on the two sides of it,
-    /// and `dtv_bytes()` bytes at `dtv` are writable, and used by the caller alone. The part of the
-    /// block that this leaves out (tail and reserve) is zero or left by an earlier block.
+    /// and the bytes of the dtv at `dtv` are writable, and used by the caller alone. The part of
+    /// the block that this leaves out (tail and reserve) is zero or left by an earlier block.
     pub(crate) unsafe fn init(&self, tp: usize, dtv: *mut u8, tid: u32) {
         let entries = dtv.cast::<DtvEntry>();
         // SAFETY: the second word of the first entry; see `DtvEntry`.
@@ -375,14 +383,16 @@ impl Template {
         // Relaxed, here and below: only the number counts.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
         let dtv_bytes = if self.dtv_bytes == 0 {
-            (highest + 2 + layout::DTV_SLACK) * size_of::<DtvEntry>()
+            (highest + 2) * size_of::<DtvEntry>() + layout::dtv_slack(self.reserve)
         } else {
             self.dtv_bytes
         };
-        let room = layout::dtv_room(dtv_bytes, self.below, used) / size_of::<DtvEntry>();
-        if used > self.most_images || highest + 2 > room {
-            let needed = used + (highest + 2) * size_of::<DtvEntry>() - dtv_bytes;
-            return Err(self.no_room(needed, &modules, &statics));
+        let room = layout::dtv_room(dtv_bytes, self.room.below, used) / size_of::<DtvEntry>();
+        if used > self.room.images || highest + 2 > room {
+            let first_dtv = dtv_bytes - layout::dtv_slack(self.reserve);
+            let more_dtv = (highest + 2) * size_of::<DtvEntry>() - first_dtv;
+            let wanted = used - self.first_images + more_dtv * layout::DTV_SHARE;
+            return Err(self.no_room(wanted, &modules, &statics));
         }
         HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed);
         let mut dtv = scratch.dtv(highest);
@@ -407,9 +417,9 @@ impl Template {
         })
     }
 
-    /// Returns the error of opening a library whose thread-local data need `needed` bytes of each
-    /// thread's block, together with all others.
-    fn no_room(&self, needed: usize, modules: &[Module], statics: &[StaticModule]) -> String {
+    /// Returns the error of opening a library with which all libraries that were opened since the
+    /// start need `wanted` bytes of each thread's block.
+    fn no_room(&self, wanted: usize, modules: &[Module], statics: &[StaticModule]) -> String {
         let reach = |module: &StaticModule| layout::reach(module.at, module.size);
         let farthest = statics.iter().max_by_key(|module| reach(module));
         let grown = farthest.filter(|module| reach(module) > self.image.len());
@@ -418,7 +428,6 @@ impl Template {
             .iter()
             .find(|module| grown.is_some_and(|grown| grown.is_of(module)));
         let path = culprit.or(last).map_or("a library", |module| &module.path);
-        let wanted = needed + self.reserve - self.most_images;
         /// Room for a few more libraries: otherwise the next one would be refused.
         const MORE: usize = 256;
         let advice = (wanted + MORE).next_multiple_of(TCB_ALIGN);
@@ -436,7 +445,7 @@ impl Template {
     /// `tp` is the thread pointer of a slot.
     #[inline]
     pub(super) unsafe fn block_at(&self, tp: usize) -> Block<'static> {
-        let entries = (tp - self.below - self.dtv_bytes) as *mut DtvEntry;
+        let entries = self.dtv_of(tp) as *mut DtvEntry;
         // SAFETY: where `init` keeps it; in a slot never used the memory reads as zero.
         unsafe { Block::at(&raw mut (*entries).to_free) }
     }

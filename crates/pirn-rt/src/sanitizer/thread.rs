@@ -11,8 +11,9 @@
 //! Source: LLVM, `compiler-rt/lib/tsan/rtl/tsan_rtl_thread.cpp` and `tsan_rtl.h` (`cur_thread`).
 
 use crate::arch::{self, weak};
+use crate::glibc::tls;
 use core::ffi::{c_uint, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicIsize, Ordering};
 
 type GetFiber = unsafe extern "C" fn() -> *mut c_void;
 type CreateFiber = unsafe extern "C" fn(c_uint) -> *mut c_void;
@@ -24,8 +25,8 @@ type Sync = unsafe extern "C" fn(*const c_void);
 /// `__tsan_switch_to_fiber_no_sync`.
 const NO_SYNC: c_uint = 1;
 
-/// Distance of the sanitizer's word below tp; 0 until it is known.
-static WORD: AtomicUsize = AtomicUsize::new(0);
+/// Distance of the sanitizer's word from tp; 0 until it is known.
+static WORD: AtomicIsize = AtomicIsize::new(0);
 
 struct Functions {
     current: GetFiber,
@@ -48,39 +49,38 @@ pub(super) fn is_linked() -> bool {
     functions().is_some()
 }
 
-/// Finds the sanitizer's word in the `len` bytes of static TLS of the running platform thread: the
-/// one that holds the running fiber, and changes when another runs.
+/// Finds the sanitizer's word in the static TLS of the running platform thread: the one that holds
+/// the running fiber, and changes when another runs.
 ///
 /// # Errors
 /// There is no such word.
-pub(crate) fn study(len: usize) -> Result<(), String> {
+pub(crate) fn study(template: &tls::Template) -> Result<(), String> {
     let Some(tsan) = functions() else {
         return Ok(());
     };
     let tp = arch::thread_pointer();
     // SAFETY: inside the static TLS of the running thread.
-    let read = |below: usize| unsafe { ((tp - below) as *const *mut c_void).read_volatile() };
+    let read = |word: usize| unsafe { (word as *const *mut c_void).read_volatile() };
     // SAFETY: the fibers are the running one and a fresh one; the calls come in their order.
     let found = unsafe {
         let own = (tsan.current)();
-        let first: Vec<usize> = (1..=len / 8)
-            .map(|i| i * 8)
-            .filter(|&below| read(below) == own)
-            .collect();
+        let words = template.images_at(tp).step_by(8);
+        let first = Vec::from_iter(words.filter(|&word| read(word) == own));
         let other = (tsan.create)(0);
         (tsan.switch)(other, 0);
-        let found = first.into_iter().find(|&below| read(below) == other);
+        let found = first.into_iter().find(|&word| read(word) == other);
         (tsan.switch)(own, 0);
         (tsan.destroy)(other);
         found
     };
-    let below = found.ok_or("ThreadSanitizer keeps its thread where pirn does not find it")?;
-    WORD.store(below, Ordering::Relaxed); // Relaxed: published by the end of the runtime's start.
+    let word = found.ok_or("ThreadSanitizer keeps its thread where pirn does not find it")?;
+    let distance = word.wrapping_sub(tp) as isize;
+    WORD.store(distance, Ordering::Relaxed); // Relaxed: published by the end of the runtime's start.
     Ok(())
 }
 
 fn word(tp: usize) -> *mut usize {
-    (tp - WORD.load(Ordering::Relaxed)) as *mut usize // Relaxed: as in `study`.
+    tp.wrapping_add_signed(WORD.load(Ordering::Relaxed)) as *mut usize // Relaxed: as in `study`.
 }
 
 /// Returns the fiber of a TLS block.

@@ -4,16 +4,16 @@
 //! of two are always there. The first [`EXACT`] other sizes that are asked for get classes of their
 //! own; later ones are rounded up to a power of two.
 
-use super::PAGE;
+use crate::sys::{SMALLEST_PAGE, page_size};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of the smallest stack.
+/// Bytes of the smallest stack, which has at least two pages.
 pub const SMALLEST_STACK: usize = 16 << 10;
 /// Bytes of the largest stack.
 pub const LARGEST_STACK: usize = 1 << 30;
 
-/// Powers of two of pages, from the first on; the smallest are not used.
-const POWERS: usize = (LARGEST_STACK / PAGE).trailing_zeros() as usize + 1;
+/// Powers of two of pages, from the first on, as many as there are of the smallest pages.
+const POWERS: usize = (LARGEST_STACK / SMALLEST_PAGE).trailing_zeros() as usize + 1;
 /// The maximum number of other sizes.
 const EXACT: usize = 44;
 /// The classes after the powers of two: the other sizes, and the two sizes of the default class.
@@ -38,7 +38,7 @@ impl SizeClass {
     pub fn set_default(small: usize, large: usize) -> SizeClass {
         let [small, large] = [small, large].map(pages);
         if large <= small {
-            return SizeClass::for_bytes(small * PAGE);
+            return SizeClass::for_bytes(small * page_size());
         }
         for (class, pages) in [(SizeClass::SMALL, small), (SizeClass::LARGE, large)] {
             // Relaxed: a thread that makes virtual threads has been told of the start.
@@ -68,9 +68,9 @@ impl SizeClass {
     /// Returns the bytes of stack in this class, with the TLS block and without the guard.
     pub fn stack_bytes(self) -> usize {
         match self.index().checked_sub(POWERS) {
-            None => PAGE << self.0,
+            None => page_size() << self.0,
             // Relaxed: a value that never changes, which this thread has seen before.
-            Some(i) => PAGE * PAGES[i].load(Ordering::Relaxed) as usize,
+            Some(i) => page_size() * PAGES[i].load(Ordering::Relaxed) as usize,
         }
     }
 
@@ -80,7 +80,7 @@ impl SizeClass {
     /// With an even number of pages from slot to slot, the tops of a million stacks would compete
     /// for a few of the TLB's sets.
     pub(crate) fn slot_bytes(self) -> usize {
-        PAGE * ((self.stack_bytes() / PAGE + 1) | 1)
+        page_size() * ((self.stack_bytes() / page_size() + 1) | 1)
     }
 
     pub(super) fn index(self) -> usize {
@@ -90,9 +90,8 @@ impl SizeClass {
 
 /// Returns the pages of a stack of `bytes`, within the limits.
 fn pages(bytes: usize) -> usize {
-    bytes
-        .div_ceil(PAGE)
-        .clamp(SMALLEST_STACK / PAGE, LARGEST_STACK / PAGE)
+    let [smallest, largest] = [SMALLEST_STACK, LARGEST_STACK].map(|bytes| bytes / page_size());
+    bytes.div_ceil(page_size()).clamp(smallest.max(2), largest)
 }
 
 /// Returns the index of the class with this number of pages, which may be a new one. Returns `None`
@@ -113,11 +112,14 @@ mod tests {
 
     #[test]
     fn sizes_are_exact_to_the_page_until_there_are_too_many() {
+        let page = page_size();
+        let smallest = SMALLEST_STACK.max(2 * page);
         let size = |bytes| SizeClass::for_bytes(bytes).stack_bytes();
         for (asked, got) in [
-            (0, SMALLEST_STACK),
-            (SMALLEST_STACK + 1, SMALLEST_STACK + PAGE),
-            (100_000, 25 * PAGE),
+            (0, smallest),
+            (smallest, smallest),
+            (smallest + 1, smallest + page),
+            (25 * page - 1, 25 * page),
             (256 << 10, 256 << 10),
             (3 << 20, 3 << 20),
             (usize::MAX, LARGEST_STACK),
@@ -125,24 +127,26 @@ mod tests {
             assert_eq!(size(asked), got);
             assert_eq!(SizeClass::for_bytes(asked), SizeClass::for_bytes(asked));
         }
-        let many = (1..2 * EXACT).map(|i| (1 << 20) + i * PAGE);
+        let many = (1..2 * EXACT).map(|i| (16 << 20) + i * page);
         let sizes = Vec::from_iter(many.map(|asked| (asked, size(asked))));
         let exact = sizes.iter().filter(|(asked, got)| asked == got).count();
         assert!((1..=EXACT).contains(&exact), "{exact}");
         assert!(
             sizes
                 .iter()
-                .all(|(asked, got)| asked == got || *got == 2 << 20)
+                .all(|(asked, got)| asked == got || *got == 32 << 20)
         );
     }
 
     #[test]
     fn slots_have_an_odd_number_of_pages_and_room_for_a_guard() {
+        let page = page_size();
         for asked in [16, 20, 64, 100, 256, 300, 1028, 2048].map(|kib| kib << 10) {
             let class = SizeClass::for_bytes(asked);
-            assert_eq!(class.slot_bytes() / PAGE % 2, 1);
+            assert_eq!(class.slot_bytes() % page, 0);
+            assert_eq!(class.slot_bytes() / page % 2, 1);
             let guard = class.slot_bytes() - class.stack_bytes();
-            assert!(guard == PAGE || guard == 2 * PAGE);
+            assert!(guard == page || guard == 2 * page);
         }
     }
 }

@@ -12,10 +12,10 @@
 //!
 //! The process has one state, like the warning, which it gives once.
 
-use super::{MOST_LARGE, PAGE, SizeClass, Slot, region};
+use super::{MOST_LARGE, SizeClass, Slot, region};
 use crate::environment;
 use crate::sys::FixedText;
-use crate::sys::{self, call};
+use crate::sys::{self, SMALLEST_PAGE, call, page_size};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -23,9 +23,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 const PERIOD_NS: u64 = 5_000_000_000;
 /// The number of stacks that the monitor looks at per tick.
 const PER_TICK: usize = 64;
-/// A stack that is deeper than a small one has touched at least one of this many pages below the
-/// depth of the small one. Code that probes its stack, as Rust's does, touches each page.
-const WINDOW: usize = 16;
+/// A stack that is deeper than a small one has touched at least one of the pages in this many bytes
+/// below the depth of the small one. Code that probes its stack, as Rust's does, touches each page.
+const WINDOW: usize = 64 << 10;
 
 /// The first large stack that a look found used deeper than a small one is: its slot's number in
 /// the upper half, the bytes used in the lower. 0: no look has found one. [`WARNED`]: a thread has
@@ -57,16 +57,16 @@ fn used(slot: Slot) -> usize {
 /// Returns the lowest of the pages close below `end` that have been touched. Pages on a swap
 /// device do not count.
 fn lowest_touched(slot: Slot, end: usize) -> Option<usize> {
-    let start = slot.bottom().max(end.saturating_sub(WINDOW * PAGE));
+    let start = slot.bottom().max(end.saturating_sub(WINDOW));
     if start >= end {
         return None;
     }
-    let mut touched = [0_u8; WINDOW];
+    let mut touched = [0_u8; WINDOW / SMALLEST_PAGE];
     // SAFETY: one byte is written per page. It only asks.
     let asked = unsafe { call!(libc::SYS_mincore, start, end - start, touched.as_mut_ptr()) };
     asked.ok()?;
     let lowest = touched.iter().position(|page| page & 1 != 0)?;
-    Some(start + lowest * PAGE)
+    Some(start + lowest * page_size())
 }
 
 /// Returns whether a large stack has ever been found used too deep.

@@ -10,25 +10,30 @@
 //! | x | x | x | dirty: used since it was last given back |
 //!
 //! The lowest free slot is taken first, so that the slots in use are close together. Then some page
-//! tables, which cover 2 MiB each, have only free slots, and can be given back as well. The
-//! kernel (since Linux 6.14) frees a page table when one call gives back all of its 2 MiB and no
-//! guard marker is left in them. So neighbours are given back together, as a [`Run`].
+//! tables, which cover 2 MiB each (32 MiB with pages of 16 KiB, 512 MiB with pages of 64), have
+//! only free slots, and can be given back as well. The kernel (since Linux 6.14) frees a page table
+//! when one call gives back all that it covers and no guard marker is left there. So neighbours are
+//! given back together, as a [`Run`].
 
 use super::region::{self, MAX_SLOTS, Region};
-use super::{PAGE, SizeClass, Slot, depth};
+use super::{SizeClass, Slot, depth};
+use crate::sys::page_size;
 use core::ops::Range;
 
-/// Bytes that one page table covers.
-const TABLE_SPAN: usize = 2 << 20;
 /// The maximum number of runs given back at once, and of slots in them.
 const RUNS: usize = 32;
 const RUN_SLOTS: usize = 256;
 /// The number of free slots, the first of a pool, that stay as they are.
 pub(super) const KEEP: usize = 256;
-/// Bytes at the top of a kept slot that are not given back.
-const KEEP_TOP: usize = 4 * PAGE;
+/// Pages at the top of a kept slot that are not given back.
+const KEEP_TOP: usize = 4;
 /// The maximum number of slots taken at once.
 pub(super) const TAKE: usize = 64;
+
+/// Returns the bytes that one page table covers: it is a page of words.
+fn table_span() -> usize {
+    page_size() / 8 * page_size()
+}
 
 /// One bit per slot of a region.
 #[derive(Clone)]
@@ -183,11 +188,14 @@ impl FreeMap {
             return Run {
                 slots: dirty..dirty + 1,
                 close: false,
-                keep: KEEP_TOP,
+                keep: KEEP_TOP * page_size(),
             };
         }
         // Clean neighbours as well, as far as they share a page table with a dirty slot.
-        let reach = TABLE_SPAN.div_ceil(self.region().stride);
+        let reach = match table_span().div_ceil(self.region().stride) {
+            reach @ ..=RUN_SLOTS => reach,
+            _ => 1, // No run is as long as a page table.
+        };
         let lowest = dirty.saturating_sub(reach).max(self.keep);
         let mut start = dirty;
         while start > lowest && self.free.get(start - 1) {
@@ -224,10 +232,10 @@ impl FreeMap {
         closed
     }
 
-    /// Returns whether these slots cover the whole 2 MiB of some page table.
+    /// Returns whether these slots cover all that some page table covers.
     fn spans_table(&self, slots: Range<usize>) -> bool {
         let [start, end] = [slots.start, slots.end].map(|i| self.region().address(i));
-        start.next_multiple_of(TABLE_SPAN) + TABLE_SPAN <= end
+        start.next_multiple_of(table_span()) + table_span() <= end
     }
 }
 
@@ -265,7 +273,7 @@ impl Batch {
             } else {
                 first.bottom()
             };
-            start..whole(run).end - run.keep
+            start..(whole(run).end - run.keep).max(start)
         };
         // A guard that could not be removed does no harm: it is installed again before use.
         let closed = self.runs().iter().filter(|run| run.close).map(whole);

@@ -1,6 +1,7 @@
 //! Stacks: the memory of a virtual thread's frames, TLS block and TCB.
 //!
-//! One *slot* holds all three. This is a small slot of the default class, not to scale:
+//! One *slot* holds all three. This is a small slot of the default class on x86-64, not to scale;
+//! `glibc/layout` has the order of its upper parts on other processors:
 //!
 //! ```text
 //!  end   +--------------------------------+
@@ -23,7 +24,7 @@
 //! ```
 //!
 //! The slot's size is the stack size plus the guard, one page or two, so that it is an odd number
-//! of pages: 65 for 256 KiB, 513 for 2 MiB.
+//! of pages: 65 for 256 KiB, 513 for 2 MiB, if pages have 4 KiB.
 //!
 //! * [`class`]: the sizes of stacks; [`depth`]: how deep stacks are used.
 //! * [`region`]: reserving address space and cutting it into slots with guards.
@@ -50,8 +51,6 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
 pub use slots::MOST_LARGE;
 
-/// Bytes of a page. x86-64 has no other base page size.
-pub const PAGE: usize = 4096;
 /// A slot, by number: the region in the high bits, the index in the region in the low ones. A
 /// number identifies one slot for the life of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +94,7 @@ impl Slot {
 
     /// Returns the thread pointer of the TLS block in this slot.
     pub fn tp(self) -> usize {
-        self.end() - tls::ABOVE
+        self.end() - tls::above()
     }
 
     /// Returns what libc calls the thread in this slot: its `pthread_t`.
@@ -105,9 +104,7 @@ impl Slot {
 
     /// Returns where the frames are: all between the guard and the TLS block.
     pub fn frames(self) -> Range<usize> {
-        let template = tls::template();
-        let block = self.tp() - template.below - template.dtv_bytes();
-        self.bottom()..block & !15
+        self.bottom()..tls::template().dtv_of(self.tp()) & !15
     }
 
     /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,
@@ -145,5 +142,28 @@ impl Slot {
     pub fn of_tid(tid: u32) -> Option<Slot> {
         let number = tid.checked_sub(Slot::FIRST_TID)?;
         (number / Slot::MOST < Slot::TIDS).then_some(Slot(number % Slot::MOST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sys::page_size;
+    use std::process::Command;
+
+    #[test]
+    fn the_tests_of_this_folder_pass_with_larger_pages() {
+        const SIZE: &str = "PIRN_TEST_PAGE_SIZE";
+        let real = page_size();
+        if std::env::var_os(SIZE).is_some() {
+            return; // One of the processes below.
+        }
+        for size in [16 << 10, 64 << 10].into_iter().filter(|&size| size > real) {
+            let mut tests = Command::new(std::env::current_exe().unwrap());
+            tests.env(SIZE, size.to_string());
+            let output = tests.arg("stack::").output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{size}: {text}");
+            assert!(!text.contains("running 0 tests"), "{text}");
+        }
     }
 }

@@ -7,9 +7,9 @@
 //! splits the mapping into two VMAs per slot, and `vm.max_map_count` becomes the limit.
 
 use super::shortage::Shortage;
-use super::{PAGE, SizeClass, Slot};
+use super::{SizeClass, Slot};
+use crate::arch;
 use crate::environment;
-use crate::glibc::tls;
 use crate::sanitizer::valgrind;
 use crate::sys::{self, Errno, call};
 use core::mem::offset_of;
@@ -64,12 +64,11 @@ static REGION_COUNT: AtomicUsize = AtomicUsize::new(0);
 static USE_MPROTECT: AtomicBool = AtomicBool::new(false);
 
 /// Where readers outside of the process find the fields.
-pub const LAYOUT: [(&str, usize); 5] = [
+pub const LAYOUT: [(&str, usize); 4] = [
     ("regions.most", MAX_REGIONS),
     ("region.base", offset_of!(Region, base)),
     ("region.stride", offset_of!(Region, stride)),
     ("region.capacity", offset_of!(Region, capacity)),
-    ("slot.tp", tls::ABOVE), // from the end of a slot down
 ];
 
 /// Returns the addresses of the regions' addresses, and of their number.
@@ -311,10 +310,11 @@ pub fn find_out() {
     let hidden = environment::variable("PIRN_NO_GUARD_MARKERS").is_some();
     // SAFETY: a page of our own for the attempt.
     unsafe {
-        if let Ok(page) = sys::map(PAGE, 0) {
-            let known = call!(libc::SYS_madvise, page, PAGE, MADV_GUARD_INSTALL).is_ok();
+        let size = sys::page_size();
+        if let Ok(page) = sys::map(size, 0) {
+            let known = call!(libc::SYS_madvise, page, size, MADV_GUARD_INSTALL).is_ok();
             USE_MPROTECT.store(hidden || !known, Ordering::Relaxed); // Relaxed: see above.
-            let _ = call!(libc::SYS_munmap, page, PAGE);
+            let _ = call!(libc::SYS_munmap, page, size);
         }
     }
 }
@@ -421,7 +421,7 @@ pub(super) unsafe fn advise(
 // regions that overlap it, mostly one or two. No entry is ever taken out, as regions are never
 // freed.
 //
-//   address >> 30      0      1    ...   n     n+1   ...  2^17 - 1
+//   address >> 30      0      1    ...   n     n+1   ...  PARTS - 1
 //                   +------+------+----+------+------+----+------+
 //   LISTS           |      |      |    |  |   |  |   |    |      |
 //                   +------+------+----+--|---+--|---+----+------+
@@ -430,15 +430,15 @@ pub(super) unsafe fn advise(
 
 /// log2 of the bytes of a part: of the size of a region.
 const PART_BITS: u32 = 30;
-/// User space of x86-64 has addresses of 47 bits; `mmap` gives no others unless asked to.
-const PARTS: usize = 1 << (47 - PART_BITS);
+/// `mmap` gives no addresses beyond, unless asked to.
+const PARTS: usize = arch::END_OF_PROGRAM >> PART_BITS;
 
 struct RegionEntry {
     region: usize,
     next: *const RegionEntry,
 }
 
-/// 1 MiB of addresses, of which the pages with regions in them are ever touched.
+/// 1 or 2 MiB of addresses, of which the pages with regions in them are ever touched.
 static LISTS: [AtomicPtr<RegionEntry>; PARTS] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; PARTS];
 

@@ -11,19 +11,15 @@
 use super::free_map::{Batch, FreeMap, KEEP, TAKE};
 use super::shortage::{Shortage, check_memory, mappings_allowed, memory_left, spare_addresses};
 use super::stats::SlotStats;
-use super::{PAGE, SizeClass, Slot, depth, region};
-use crate::sys;
+use super::{SizeClass, Slot, depth, region};
+use crate::sys::{self, page_size};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of threads, alive at the same time, that have large slots in any case.
 pub const MOST_LARGE: usize = 4096;
-/// Bytes of page tables per large slot.
-const TABLE: u64 = 4096;
 /// The maximum number of slots planned at once, and of the bytes of address space that they take.
 const MOST_PLANNED: usize = 1024;
 const MOST_PLANNED_BYTES: usize = 256 << 20;
-/// How much memory each new stack will use, without its part of a page table.
-const MEMORY_EACH: usize = PAGE;
 /// Mappings reserved for the rest of the program (malloc, platform threads).
 const OTHER_MAPPINGS: usize = 4096;
 /// The maximum number of slots sorted into their maps at once.
@@ -31,6 +27,12 @@ const SORT: usize = 1024;
 
 /// The number of slots whose guards are separate mappings, which the system limits.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the bytes of page tables that a slot of `class` takes: a word per page, and one table if
+/// it does not share any.
+fn table_bytes(class: SizeClass) -> usize {
+    page_size().min(class.slot_bytes() / page_size() * 8)
+}
 
 /// The slots of a class: of one size, or of two.
 pub(super) struct Slots {
@@ -94,7 +96,7 @@ impl Slots {
         let addresses = spare_addresses() / SizeClass::LARGE.slot_bytes();
         let mut limit = MOST_LARGE.min(addresses);
         if planned >= limit && depth::look_around() {
-            limit = addresses.min((memory_left() / 16 / TABLE) as usize);
+            limit = addresses.min(memory_left() as usize / 16 / table_bytes(SizeClass::LARGE));
         }
         if planned >= limit {
             return None;
@@ -204,7 +206,7 @@ impl SlotPool {
     fn extend(&mut self, most: usize) -> Result<usize, Shortage> {
         let at_once = (MOST_PLANNED_BYTES / self.class.stack_bytes()).clamp(1, MOST_PLANNED);
         let wanted = at_once.min(most);
-        let each = MEMORY_EACH + PAGE.min(self.class.slot_bytes() / 512);
+        let each = page_size() + table_bytes(self.class);
         check_memory(((self.closed + wanted) * each) as u64)?;
         self.warm
             .try_reserve(self.planned + wanted - self.warm.len())

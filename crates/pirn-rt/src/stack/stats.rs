@@ -1,8 +1,8 @@
 //! How many slots there are, in which state, and how much memory they have.
 
+use super::Slot;
 use super::region::{self, Region};
-use super::{PAGE, Slot};
-use crate::sys::call;
+use crate::sys::{SMALLEST_PAGE, call, page_size};
 use core::sync::atomic::AtomicUsize;
 
 /// How many slots are in which state.
@@ -39,8 +39,8 @@ pub struct Resident {
     pub free: u64,
 }
 
-/// The pages that the kernel is asked about at once.
-const PAGES: usize = 1024;
+/// The bytes of memory that the kernel is asked about at once.
+const AT_ONCE: usize = 4 << 20;
 
 /// Returns the resident memory of all slots of the process, by what `is_used` says of them.
 ///
@@ -53,7 +53,7 @@ pub fn resident(most: usize, is_used: impl Fn(Slot) -> bool) -> Resident {
     let (mut resident, mut place, mut asked) = (Resident::default(), 0, 0);
     region::for_each_open(|slot| {
         if place % step == 0 {
-            let bytes = (resident_pages(slot) * PAGE) as u64;
+            let bytes = (resident_pages(slot) * page_size()) as u64;
             match is_used(slot) {
                 true => resident.used += bytes,
                 false => resident.free += bytes,
@@ -74,12 +74,12 @@ fn resident_pages(slot: Slot) -> usize {
     let mut pages = 0;
     let mut start = slot.bottom();
     while start < slot.end() {
-        let bytes = (slot.end() - start).min(PAGES * PAGE);
-        let mut touched = [0_u8; PAGES];
+        let bytes = (slot.end() - start).min(AT_ONCE);
+        let mut touched = [0_u8; AT_ONCE / SMALLEST_PAGE];
         // SAFETY: one byte is written per page. It only asks.
         let asked = unsafe { call!(libc::SYS_mincore, start, bytes, touched.as_mut_ptr()) };
         if asked.is_ok() {
-            let touched = &touched[..bytes / PAGE];
+            let touched = &touched[..bytes / page_size()];
             pages += touched.iter().filter(|&&page| page & 1 != 0).count();
         }
         start += bytes;

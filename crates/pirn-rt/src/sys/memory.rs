@@ -6,6 +6,49 @@
 
 use super::{Errno, SysResult, call, nanos};
 use crate::arch::{self, FetchedWord};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Bytes of the smallest page that a processor has.
+pub(crate) const SMALLEST_PAGE: usize = 4096;
+
+/// Whether tests can pretend that pages are larger than they are.
+const PRETENDS: bool = cfg!(any(test, feature = "testing"));
+
+/// Returns the bytes of a page.
+#[inline(always)]
+pub fn page_size() -> usize {
+    match arch::PAGE_SIZE {
+        Some(size) if !PRETENDS => size,
+        _ => found_page_size(),
+    }
+}
+
+#[inline]
+fn found_page_size() -> usize {
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    // Relaxed, twice: a number, and the same whichever thread finds it.
+    match SIZE.load(Relaxed) {
+        0 => {
+            let size = find_page_size();
+            SIZE.store(size, Relaxed);
+            size
+        }
+        size => size,
+    }
+}
+
+/// Asks the kernel. `PIRN_TEST_PAGE_SIZE` in the environment pretends that pages are larger: a
+/// multiple of what they are.
+#[cold]
+fn find_page_size() -> usize {
+    // SAFETY: getauxval has no preconditions.
+    let size = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
+    let pretended = PRETENDS.then(|| crate::environment::variable("PIRN_TEST_PAGE_SIZE"));
+    let pretended = pretended
+        .flatten()
+        .and_then(|text| text.to_str()?.parse().ok());
+    pretended.unwrap_or(size)
+}
 
 /// Maps private memory, readable, writable and zeroed, and returns its address. `flags` are
 /// additional `MAP_…` flags.

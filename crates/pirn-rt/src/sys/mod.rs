@@ -22,9 +22,10 @@ pub use files::{
     close_file, events_now, is_file, is_plain_tcp, open_file, poll_for, poll_now, poll_until,
     read_at_start, read_file, socket_option, status_flags,
 };
+pub(crate) use memory::SMALLEST_PAGE;
 pub use memory::{
     barrier_in_every_thread, fetch_time, fetch_timeout, fetch_timespec, fetch_u8, fetch_u32,
-    fetch_u64, map, store_timespec, store_u64,
+    fetch_u64, map, page_size, store_timespec, store_u64,
 };
 pub(crate) use report::FixedText;
 pub use report::{complain, fatal, notice_once};

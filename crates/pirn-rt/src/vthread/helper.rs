@@ -7,8 +7,7 @@
 
 use crate::glibc::symbols::find;
 use crate::panic;
-use crate::stack::PAGE;
-use crate::sys::call;
+use crate::sys::{call, page_size};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -87,7 +86,9 @@ unsafe fn create(stack: usize, run: Run, task: *mut c_void) -> c_int {
     unsafe {
         libc::pthread_attr_init(attributes);
         libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
-        let stack = stack.max(least_stack(attributes)).next_multiple_of(PAGE);
+        let stack = stack
+            .max(least_stack(attributes))
+            .next_multiple_of(page_size());
         libc::pthread_attr_setstacksize(attributes, stack);
         let created = libc::pthread_create(&mut thread, attributes, run, task);
         libc::pthread_attr_destroy(attributes);

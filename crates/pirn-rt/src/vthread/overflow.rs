@@ -11,7 +11,7 @@
 use super::current;
 use super::record::Core;
 use crate::arch;
-use crate::stack::{MOST_LARGE, PAGE, SizeClass};
+use crate::stack::{MOST_LARGE, SizeClass};
 use crate::sys::{self, FixedText, call};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -49,21 +49,26 @@ pub fn install(second: bool) {
 /// Gives the calling OS thread an alternative signal stack for handlers of any program: `std`'s has
 /// some 10 KiB, of which the kernel's frame takes a third. `main` keeps what it has.
 pub(crate) fn ensure_signal_stack() {
-    const SIZE: usize = 16 * PAGE;
+    /// Bytes that handlers have, beside the kernel's frame, and of the whole at least.
+    const HANDLERS: usize = 48 << 10;
+    const LEAST: usize = 64 << 10;
+    // SAFETY: getauxval has no preconditions.
+    let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize; // 0 if it does not say.
+    let size = LEAST.max(frame + HANDLERS);
     // SAFETY: plain queries and a fresh mapping that is never freed, because the thread may live as
     // long as the process.
     unsafe {
         let mut old: libc::stack_t = core::mem::zeroed();
         let _ = call!(libc::SYS_sigaltstack, 0, &raw mut old);
         let is_main = sys::is_first_thread();
-        if old.ss_flags & libc::SS_DISABLE == 0 && (is_main || old.ss_size >= SIZE) {
+        if old.ss_flags & libc::SS_DISABLE == 0 && (is_main || old.ss_size >= size) {
             return;
         }
-        if let Ok(memory) = sys::map(SIZE, 0) {
+        if let Ok(memory) = sys::map(size, 0) {
             let new = libc::stack_t {
                 ss_sp: memory as *mut c_void,
                 ss_flags: 0,
-                ss_size: SIZE,
+                ss_size: size,
             };
             let _ = call!(libc::SYS_sigaltstack, &raw const new, 0);
         }

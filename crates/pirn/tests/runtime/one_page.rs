@@ -14,12 +14,9 @@ use std::time::Duration;
 
 use crate::common::{self, child, until, watched};
 use pirn::thread;
+use pirn_rt::stack::region;
+use pirn_rt::sys::page_size;
 
-const PAGE: usize = 4096;
-/// The stack of each thread, and its guard.
-const SLOT: usize = (256 << 10) + PAGE;
-/// The part of `struct pthread` in the page of the stack.
-const HEAD: usize = 832;
 /// The number of threads that wait for each thing.
 const THREADS: usize = 20;
 
@@ -28,11 +25,10 @@ type Announce<'a> = &'a dyn Fn();
 
 /// Returns the numbers, counted from the last, of the pages of the slot of the thread with this
 /// `pthread_self` that have memory.
-fn pages(tp: usize) -> Vec<usize> {
-    assert_eq!((tp + HEAD) % PAGE, 0);
-    let end = tp + HEAD + PAGE;
-    let first = (end - SLOT) / PAGE;
-    let mut entries = vec![0; SLOT / PAGE * 8];
+fn pages(pthread: usize) -> Vec<usize> {
+    let slot = region::slot_at(pthread).unwrap();
+    let [first, end] = [slot.base(), slot.end()].map(|address| address / page_size());
+    let mut entries = vec![0; (end - first) * 8];
     let map = File::open("/proc/self/pagemap").unwrap();
     map.read_exact_at(&mut entries, first as u64 * 8).unwrap();
     let present = |entry: &[u8]| u64::from_le_bytes(entry.try_into().unwrap()) >> 63 == 1;
@@ -57,7 +53,7 @@ fn pages_while_waiting(wait: impl Fn(Announce<'_>) + Send + Sync + 'static) -> V
     }));
     let waits = |i: usize| addresses[i].load(SeqCst) != 0 && common::waits(threads[i].thread());
     until(|| (0..THREADS).all(waits));
-    let pages = addresses.iter().map(|tp| pages(tp.load(SeqCst)));
+    let pages = addresses.iter().map(|address| pages(address.load(SeqCst)));
     pages.collect()
 }
 

@@ -37,6 +37,9 @@ pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
 /// Where the addresses of programs end (without LVA).
 pub const END_OF_PROGRAM: usize = 1 << 48;
 
+/// Bytes of a page: the kernel's choice, 4, 16 or 64 KiB.
+pub(crate) const PAGE_SIZE: Option<usize> = None;
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 

@@ -41,6 +41,9 @@ pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> isize {
 /// Where the addresses of programs end (four levels of page tables).
 pub const END_OF_PROGRAM: usize = 1 << 47;
 
+/// Bytes of a page: there is no other base page size.
+pub(crate) const PAGE_SIZE: Option<usize> = Some(4096);
+
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 

@@ -1,18 +1,27 @@
 //! AArch64 (TLS variant I): `struct pthread` below the thread pointer, images above it.
 //!
 //! ```text
-//!     tp - sizeof                        tp (tpidr_el0)   tp + 16          tp + used       tp + ABOVE
+//!     tp - sizeof                        tp (tpidr_el0)   tp + 16          tp + used
 //!          |  struct pthread: list, tid,    |  TCB: dtv,     |  TLS images,    |  reserve      |
 //!          |  robust list; then a part      |  a word of     |  of the program |  for dlopen   |
 //!          |  that is rarely touched        |  the linker's  |  libc, …        |  (untouched)  |
 //! ```
+//!
+//! A slot puts a page boundary at the end of the images, so that a page has the frames and all of
+//! this but the reserve. The reserve has pages of its own, which no thread touches before a library
+//! is opened.
 
 use super::super::symbols::find;
-use super::Sizes;
+use super::super::tls::TCB_ALIGN;
+use super::{Room, Sizes};
+use crate::sys::page_size;
 use core::ffi::{CStr, c_void};
 
 pub const HEAD: usize = 320;
-pub const ABOVE: usize = 4096;
+pub(crate) const ABOVE: Option<usize> = None;
+pub(crate) const NEAREST: isize = 0;
+/// What the linker may give to libraries that would do without (`glibc.rtld.optional_static_tls`).
+pub const RESERVE: usize = 512;
 /// The dtv pointer and a word of the linker's (AAELF64, `TLS`).
 pub(crate) const TCB: usize = 16;
 pub(crate) const DTV_POINTER: usize = 0;
@@ -39,15 +48,14 @@ pub(crate) fn reach(at: isize, size: usize) -> usize {
     at.unsigned_abs() + size
 }
 
-/// Returns how many bytes of a thread's block are below the thread pointer, of all that is not the
-/// dtv.
-pub(crate) fn below(_images: usize, _reserve: usize, pthread: usize) -> usize {
-    pthread
-}
-
-/// Returns how many bytes of a thread's block are above the thread pointer.
-pub(crate) fn above(images: usize, _pthread: usize) -> usize {
-    images
+pub(crate) fn room(images: usize, reserve: usize, pthread: usize) -> Room {
+    let used = images.next_multiple_of(TCB_ALIGN);
+    let above = used + reserve.next_multiple_of(page_size());
+    Room {
+        below: pthread.next_multiple_of(16),
+        above,
+        images: above,
+    }
 }
 
 impl Sizes {
@@ -85,10 +93,13 @@ pub const OLDEST: &CStr = c"GLIBC_2.17";
 /// Functions with several symbol versions, and the version that we want.
 pub(crate) const RENEWED: &[(&CStr, &CStr)] = &[];
 
-/// Entries of a dtv for libraries to come.
-pub(crate) const DTV_SLACK: usize = 16;
+/// In the frames' page, other than the reserve: 8 entries by default.
+pub(crate) const DTV_SHARE: usize = 4;
+pub(crate) fn dtv_slack(reserve: usize) -> usize {
+    (reserve / DTV_SHARE).next_multiple_of(16)
+}
 
-/// Returns how many bytes a dtv may have: `struct pthread` is above it.
+/// `struct pthread` is above the dtv.
 pub(crate) fn dtv_room(dtv_bytes: usize, _below: usize, _used: usize) -> usize {
     dtv_bytes
 }

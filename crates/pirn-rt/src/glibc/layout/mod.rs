@@ -3,13 +3,18 @@
 //! | item | what it is |
 //! |---|---|
 //! | `HEAD` | bytes of `struct pthread` that glibc usually touches |
-//! | `ABOVE` | bytes of a slot above the thread pointer |
+//! | `ABOVE` | bytes of a slot above the thread pointer, if the program does not matter |
+//! | `NEAREST` | distance of the images' cache line next to the thread pointer |
 //! | `TCB` | bytes at the beginning of the images that belong to the ABI |
 //! | `DTV_POINTER` | offset of the dtv pointer from the thread pointer |
 //! | `SELF_POINTER` | whether the first word at the thread pointer points to itself |
 //! | `descriptor` | the address of `struct pthread`, which is a `pthread_t` |
 //! | `images` | where the images of libraries begin |
 //! | `reach` | how many bytes of images there are up to a library's end |
+//! | `room` | a block's [`Room`]: what lies where in a slot |
+//! | `RESERVE` | bytes for libraries to come, unless the program says how many |
+//! | `dtv_slack`, `dtv_room` | bytes of a dtv for libraries to come, and of a dtv at most |
+//! | `DTV_SHARE` | bytes of the reserve that bring one of the former |
 //! | `Sizes` | what the dynamic linker says of the sizes |
 //! | `jump_target` | the stack pointer in a `jmp_buf` |
 //! | `RSEQ_SIGNATURE`, `OLDEST`, `RENEWED` | numbers and versions of glibc's |
@@ -32,4 +37,15 @@ pub(super) struct Sizes {
     pub(super) pthread: usize,
     /// The offset of the dtv pointer in it, or from it on.
     pub(super) dtv: usize,
+}
+
+/// Bytes of a block, without the dtv, and where they are.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// Below the thread pointer.
+    pub(super) below: usize,
+    /// From there to the end of the slot.
+    pub(super) above: usize,
+    /// What images may have, the reserve included.
+    pub(super) images: usize,
 }

@@ -9,12 +9,15 @@
 //!
 //! A slot puts a page boundary at `tp + HEAD`.
 
-use super::Sizes;
+use super::{Room, Sizes};
 use crate::arch;
 use core::ffi::{CStr, c_void};
 
 pub const HEAD: usize = 832;
-pub const ABOVE: usize = HEAD + 4096;
+pub(crate) const ABOVE: Option<usize> = Some(HEAD + 4096);
+pub(crate) const NEAREST: isize = -64;
+/// Room for 20 libraries leaves a parked thread with one page.
+pub const RESERVE: usize = 320;
 pub(crate) const TCB: usize = 0;
 /// `tcbhead_t.dtv`, x86-64 ABI.
 pub(crate) const DTV_POINTER: usize = 8;
@@ -33,7 +36,7 @@ pub(crate) fn tp_of(descriptor: usize, _size: usize) -> usize {
 
 #[inline(always)]
 pub(crate) fn images(tp: usize, used: usize) -> usize {
-    tp.wrapping_sub(used) // Also of a thread pointer that is 0, for a distance.
+    tp.wrapping_sub(used) // `tp` may be 0, for distances.
 }
 
 /// `at`: the distance of the library's data from the thread pointer.
@@ -41,15 +44,12 @@ pub(crate) fn reach(at: isize, _size: usize) -> usize {
     at.unsigned_abs()
 }
 
-/// Returns how many bytes of a thread's block are below the thread pointer, of all that is not the
-/// dtv.
-pub(crate) fn below(images: usize, reserve: usize, _pthread: usize) -> usize {
-    images + reserve
-}
-
-/// Returns how many bytes of a thread's block are above the thread pointer.
-pub(crate) fn above(_images: usize, pthread: usize) -> usize {
-    pthread
+pub(crate) fn room(images: usize, reserve: usize, _pthread: usize) -> Room {
+    Room {
+        below: images + reserve,
+        above: HEAD + 4096,
+        images: images + reserve,
+    }
 }
 
 impl Sizes {
@@ -105,10 +105,12 @@ pub(crate) const RENEWED: &[(&CStr, &CStr)] = &[
     (c"timer_delete", c"GLIBC_2.3.3"),
 ];
 
-/// Entries of a dtv for libraries to come: it grows into the reserve, which is above it.
-pub(crate) const DTV_SLACK: usize = 0;
+/// The dtv grows into the reserve, which is above it, and into which the images grow down.
+pub(crate) const DTV_SHARE: usize = 1;
+pub(crate) fn dtv_slack(_reserve: usize) -> usize {
+    0
+}
 
-/// Returns how many bytes a dtv may have.
 pub(crate) fn dtv_room(dtv_bytes: usize, below: usize, used: usize) -> usize {
     (dtv_bytes + below).saturating_sub(used)
 }

@@ -113,7 +113,8 @@ pub unsafe fn interrupt(context: *mut c_void) {
     // SAFETY: the caller's contract; this function ends before the handler does.
     let mut place = unsafe { Interruption::new(context) };
     let Some(slot) = thread.slot() else { return };
-    let room = slot.bottom() + needed + arch::trampoline_bytes()..slot.tp();
+    let frames = slot.frames();
+    let room = frames.start + needed + arch::trampoline_bytes()..frames.end;
     if !(requested || is_asked(carrier))
         || place.blocked() != carrier.blocked_signals()
         || place.traps()

@@ -1,6 +1,8 @@
 use super::*;
+use std::collections::BTreeSet;
 
-/// Returns a free map of `count` slots with stacks of 256 KiB, of which 8 share a page table.
+/// Returns a free map of `count` slots with stacks of 256 KiB, of which 8 share a page table, or
+/// 123 if pages have 16 KiB.
 fn free_map(count: usize, keep: usize) -> FreeMap {
     crate::sched::runtime::ensure_started().unwrap(); // It learns how large a TLS block is.
     let region = region::reserve(SizeClass::for_bytes(256 << 10), usize::MAX).unwrap();
@@ -17,6 +19,14 @@ fn take(free_map: &mut FreeMap, count: usize) -> (Vec<usize>, usize) {
     let mut indices: Vec<_> = out[..len].iter().map(|slot| slot.index()).collect();
     indices.sort_unstable();
     (indices, unguarded)
+}
+
+/// Returns the slots of the runs that were closed: some, unless page tables are larger than runs.
+fn closed(runs: &[(Range<usize>, bool)]) -> BTreeSet<usize> {
+    let closed = runs.iter().filter(|(_, close)| *close);
+    let closed = BTreeSet::from_iter(closed.flat_map(|(run, _)| run.clone()));
+    assert_eq!(closed.is_empty(), table_span() > 64 << 20, "{runs:?}");
+    closed
 }
 
 /// Gives back all that is dirty. Returns the slots of each run, and whether it was closed.
@@ -51,18 +61,21 @@ fn free_neighbours_are_closed_together_and_lose_their_guards() {
     take(&mut free_map, 600);
     (0..600).for_each(|i| free_map.put(i));
     let runs = trim(&mut free_map);
-    assert!(runs.iter().all(|(_, close)| *close), "{runs:?}");
+    let closed = closed(&runs);
+    assert!(closed.is_empty() || closed.len() >= 600, "{runs:?}");
     // Each run begins within the page table in which the run before it has ended.
+    let overlap = if closed.is_empty() { 0 } else { 8 };
     let mut end = 0;
     for (run, _) in runs {
         assert!(
-            run.start == 0 || run.start + 8 <= end,
+            run.start == 0 || run.start + overlap <= end,
             "{run:?} after {end}"
         );
         end = run.end;
     }
     assert!(end >= 600);
-    assert_eq!(take(&mut free_map, 600).1, 600);
+    let unguarded = if closed.is_empty() { 0 } else { 600 };
+    assert_eq!(take(&mut free_map, 600).1, unguarded);
     assert!(trim(&mut free_map).is_empty(), "nothing is dirty");
 }
 
@@ -82,16 +95,13 @@ fn a_slot_in_use_keeps_its_neighbours_apart() {
 
 #[test]
 fn kept_slots_stay_open() {
-    let mut free_map = free_map(200, 50);
-    take(&mut free_map, 200);
-    (0..200).for_each(|i| free_map.put(i));
+    let mut free_map = free_map(600, 50);
+    take(&mut free_map, 600);
+    (0..600).for_each(|i| free_map.put(i));
     let runs = trim(&mut free_map);
-    let closed = |range: &Range<usize>| range.start >= 50;
-    assert!(
-        runs.iter().all(|(run, close)| closed(run) == *close),
-        "{runs:?}"
-    );
-    assert_eq!(take(&mut free_map, 200).1, 150);
+    let closed = closed(&runs);
+    assert!(closed.iter().all(|&i| i >= 50), "{runs:?}");
+    assert_eq!(take(&mut free_map, 600).1, closed.len());
 }
 
 #[test]
@@ -107,7 +117,7 @@ fn a_dirty_batch_is_not_taken_again() {
 
 #[test]
 fn closed_slots_are_not_visited() {
-    let mut free_map = free_map(100, 0);
+    let mut free_map = free_map(600, 0);
     let number = free_map.region;
     let open = || {
         let mut count = 0;
@@ -115,11 +125,11 @@ fn closed_slots_are_not_visited() {
         count
     };
     assert_eq!(open(), 0);
-    take(&mut free_map, 100);
-    assert_eq!(open(), 100);
-    (0..90).for_each(|i| free_map.put(i));
-    trim(&mut free_map);
-    assert_eq!(open(), 10);
-    take(&mut free_map, 70);
-    assert_eq!(open(), 80);
+    take(&mut free_map, 600);
+    assert_eq!(open(), 600);
+    (0..590).for_each(|i| free_map.put(i));
+    let closed = closed(&trim(&mut free_map));
+    assert_eq!(open(), 600 - closed.len());
+    take(&mut free_map, 570);
+    assert_eq!(open(), 600 - closed.range(570..).count());
 }
