@@ -17,9 +17,13 @@ use regex::Regex;
 use rusqlite::Connection;
 use serde_json::Value;
 
-const PAGE: usize = 4096;
 /// What a virtual thread has by default: the first thousands of them, in optimised programs.
 const DEFAULT: usize = 2 << 20;
+
+fn page_size() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
 
 fn compress() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -92,10 +96,10 @@ fn touched() -> usize {
         );
         libc::pthread_attr_getstack(&attributes, &mut bottom, &mut size);
         libc::pthread_attr_destroy(&mut attributes);
-        let mut pages = vec![0_u8; size / PAGE];
+        let mut pages = vec![0_u8; size / page_size()];
         assert_eq!(libc::mincore(bottom, size, pages.as_mut_ptr()), 0);
         let lowest = pages.iter().position(|page| page & 1 != 0).unwrap();
-        size - lowest * PAGE
+        size - lowest * page_size()
     }
 }
 
@@ -103,7 +107,7 @@ fn touched() -> usize {
 fn crates_fit_the_default_stack() {
     for (i, (name, work)) in WORKS.into_iter().enumerate() {
         // A size of its own, so that no other thread has used this stack before.
-        let builder = Builder::new().stack_size((8 << 20) + (i + 1) * PAGE);
+        let builder = Builder::new().stack_size((8 << 20) + (i + 1) * page_size());
         let used = move || {
             work();
             touched()

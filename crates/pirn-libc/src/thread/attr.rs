@@ -6,6 +6,7 @@ use crate::posix;
 use crate::registry::interposed;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use libc::{cpu_set_t, pthread_attr_t, pthread_t, size_t};
 use pirn_libc_macros::libc_fn;
 
@@ -47,8 +48,32 @@ pub unsafe fn pthread_getattr_np(thread: pthread_t, attributes: *mut pthread_att
         }
         pthread_attr_setguardsize(attributes, guard);
         libc::pthread_attr_setdetachstate(attributes, state);
-        pthread_attr_setstack(attributes, lowest as *mut c_void, slot.end() - lowest);
+        set_stack(attributes, lowest..slot.end());
         add_cpus(thread, attributes)
+    }
+}
+
+/// Sets the bounds of a stack.
+///
+/// libc refuses one that is smaller than `PTHREAD_STACK_MIN`, 128 KiB on some processors. Then it
+/// gets a size that no other word of attributes has, which is replaced where libc has put it.
+///
+/// # Safety
+/// The attributes are initialised.
+unsafe fn set_stack(attributes: *mut pthread_attr_t, stack: Range<usize>) {
+    const PLACEHOLDER: usize = 0x5a5a_5a5a_0000;
+    // SAFETY: the caller's contract; attributes consist of words.
+    unsafe {
+        let set = |size: usize| {
+            let lowest = stack.end.wrapping_sub(size) as *mut c_void;
+            pthread_attr_setstack(attributes, lowest, size)
+        };
+        if set(stack.len()) != 0 && set(PLACEHOLDER) == 0 {
+            const WORDS: usize = size_of::<pthread_attr_t>() / size_of::<usize>();
+            let words = &mut *attributes.cast::<[usize; WORDS]>();
+            let size = words.iter_mut().find(|word| **word == PLACEHOLDER);
+            size.into_iter().for_each(|size| *size = stack.len());
+        }
     }
 }
 

@@ -80,6 +80,11 @@ static int can_read(const char *place)
 	return can;
 }
 
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 struct seen {
 	size_t size, guard;
 	int detached, inside;
@@ -99,7 +104,7 @@ static void *look(void *argument)
 	seen->inside = (char *)seen->name != lowest && (char *)&attributes > (char *)lowest
 		&& (char *)&attributes < (char *)lowest + seen->size;
 	CHECK(can_read(lowest));
-	for (size_t below = 1; below <= seen->guard; below += 4096)
+	for (size_t below = 1; below <= seen->guard; below += page_size())
 		CHECK(!can_read((char *)lowest - below));
 	CHECK(pthread_setname_np(pthread_self(), "shuttle") == 0);
 	CHECK(pthread_getname_np(pthread_self(), seen->name, sizeof seen->name) == 0);
@@ -121,27 +126,27 @@ static struct seen look_with(const pthread_attr_t *attributes)
 void check_attributes(void)
 {
 	pthread_attr_t attributes;
-	size_t size;
+	size_t size, large = 256 * page_size();
 	pthread_attr_init(&attributes);
 	pthread_attr_getstacksize(&attributes, &size);
 	struct seen seen = look_with(NULL);
-	CHECK(seen.size >= size && seen.guard == 4096);
-	for (size = PTHREAD_STACK_MIN; size <= 32 << 20; size = size * 3 + 4096) {
+	CHECK(seen.size >= size && seen.guard == page_size());
+	for (size = PTHREAD_STACK_MIN; size <= 32 << 20; size = size * 3 + page_size()) {
 		CHECK(pthread_attr_setstacksize(&attributes, size) == 0);
 		CHECK(look_with(&attributes).size >= size);
 	}
-	pthread_attr_setstacksize(&attributes, 1 << 20);
-	for (size_t guard = 0; guard <= 1 << 20; guard = guard * 4 + 4096) {
+	pthread_attr_setstacksize(&attributes, large);
+	for (size_t guard = 0; guard <= large; guard = guard * 4 + page_size()) {
 		CHECK(pthread_attr_setguardsize(&attributes, guard) == 0);
 		seen = look_with(&attributes);
-		CHECK(seen.guard == guard && seen.size >= 1 << 20 && seen.size < (1 << 20) + 65536);
+		CHECK(seen.guard == guard && seen.size >= large && seen.size < large + 65536 + 2 * page_size());
 	}
 	// What was a guard is a stack for the next.
-	pthread_attr_setstacksize(&attributes, (1 << 20) - 65536);
-	pthread_attr_setguardsize(&attributes, 65536 + 4096);
+	pthread_attr_setstacksize(&attributes, large - 16 * page_size());
+	pthread_attr_setguardsize(&attributes, 17 * page_size());
 	look_with(&attributes);
-	pthread_attr_setstacksize(&attributes, 1 << 20);
-	pthread_attr_setguardsize(&attributes, 4096);
+	pthread_attr_setstacksize(&attributes, large);
+	pthread_attr_setguardsize(&attributes, page_size());
 	look_with(&attributes);
 	pthread_attr_destroy(&attributes);
 }

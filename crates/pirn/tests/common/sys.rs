@@ -91,6 +91,12 @@ pub fn timespec(duration: Duration) -> libc::timespec {
     }
 }
 
+/// Returns the bytes of a page.
+pub fn page_size() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 /// Raises the limit of open descriptors to its maximum, and returns that.
 pub fn raise_file_limit() -> usize {
     let mut limit = libc::rlimit {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::ptr;
 
-use crate::common::{TempDir, child, on_virtual, pattern, skip, watched};
+use crate::common::{TempDir, child, on_virtual, pattern, skip, sys, watched};
 
 const HALF: usize = 1 << 20;
 
@@ -45,22 +45,22 @@ fn drop_second_half(file: &File) {
 
 /// Returns whether the page cache has the page at `offset`. Unlike a read, this does not fetch it.
 fn is_in_memory(file: &File, offset: i64) -> bool {
-    const PAGE: usize = 4096;
+    let size = sys::page_size();
     let mut resident = 0;
     // SAFETY: a mapping of one page, which the test never touches, and a byte for it.
     unsafe {
         let fd = file.as_raw_fd();
         let page = libc::mmap(
             ptr::null_mut(),
-            PAGE,
+            size,
             libc::PROT_READ,
             libc::MAP_SHARED,
             fd,
             offset,
         );
         assert_ne!(page, libc::MAP_FAILED);
-        assert_eq!(libc::mincore(page, PAGE, &mut resident), 0);
-        libc::munmap(page, PAGE);
+        assert_eq!(libc::mincore(page, size, &mut resident), 0);
+        libc::munmap(page, size);
     }
     resident & 1 != 0
 }
@@ -187,16 +187,16 @@ fn assert_pool_unused() {
 /// A second read could wait for data yet to come, as one of `/proc/kmsg` does.
 #[watched(alone)]
 fn a_file_that_is_made_when_it_is_read_is_read_once() {
-    const PAGE: usize = 4096;
+    let size = sys::page_size();
     // Every other page of a mapping is another line of the file.
     // SAFETY: a fresh mapping, which no other code touches.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let pages = libc::mmap(ptr::null_mut(), 512 * PAGE, libc::PROT_NONE, flags, -1, 0);
+        let pages = libc::mmap(ptr::null_mut(), 512 * size, libc::PROT_NONE, flags, -1, 0);
         assert_ne!(pages, libc::MAP_FAILED);
         for i in (0..512).step_by(2) {
-            let page = pages.byte_add(i * PAGE);
-            assert_eq!(libc::mprotect(page, PAGE, libc::PROT_READ), 0);
+            let page = pages.byte_add(i * size);
+            assert_eq!(libc::mprotect(page, size, libc::PROT_READ), 0);
         }
     }
     // The kernel makes a page of it at a time.
@@ -204,8 +204,8 @@ fn a_file_that_is_made_when_it_is_read_is_read_once() {
         let mut file = File::open("/proc/self/maps").unwrap();
         file.read(&mut vec![0; 1 << 20]).unwrap()
     };
-    assert!((1..=PAGE).contains(&read()));
-    assert!((1..=PAGE).contains(&on_virtual(read)));
+    assert!((1..=size).contains(&read()));
+    assert!((1..=size).contains(&on_virtual(read)));
 }
 
 #[watched]

@@ -63,12 +63,13 @@ fn a_count_beyond_the_set_is_not_followed() {
             // A page at the end of mapped memory: the next one must not be touched.
             // SAFETY: a fresh mapping, of which the first page is used.
             let page = unsafe {
-                let pages = libc::mmap(std::ptr::null_mut(), 8192, PROT, FLAGS, -1, 0);
+                let size = sys::page_size();
+                let pages = libc::mmap(std::ptr::null_mut(), 2 * size, PROT, FLAGS, -1, 0);
                 assert_ne!(pages, libc::MAP_FAILED);
-                libc::mprotect(pages.byte_add(4096), 4096, libc::PROT_NONE);
-                std::slice::from_raw_parts_mut(pages.cast::<u64>(), 512)
+                libc::mprotect(pages.byte_add(size), size, libc::PROT_NONE);
+                std::slice::from_raw_parts_mut(pages.cast::<u64>(), size / 8)
             };
-            let set = &mut page[512 - 128..];
+            let set = page.last_chunk_mut::<128>().unwrap();
             set[..64].copy_from_slice(&large_set(&[number]));
             let result = select_large(1 << 20, set, no_time_limit());
             // The kernel reads as far as this process has room for descriptors.

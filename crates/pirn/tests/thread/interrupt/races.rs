@@ -1,7 +1,7 @@
 //! Races between an interrupt and the event that a thread waits for, with one, a few and many
 //! carriers.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::fixture::{AN_HOUR, assert_canceled};
 use crate::common::{child, sys, watched};
-use pirn::thread;
+use pirn::thread::{self, Builder};
 
 const ROUNDS: usize = 10_000;
 
@@ -193,8 +193,17 @@ fn very_many_threads_are_interrupted() {
             listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
             socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
         }));
-        let start = |i| thread::spawn(move || nothing.wait(i));
-        let all: Vec<_> = (0..100_000).map(start).collect();
+        let mut all = Vec::new();
+        for i in 0..100_000 {
+            match Builder::new().spawn(move || nothing.wait(i)) {
+                Ok(handle) => all.push(handle),
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && i > 10_000 => {
+                    eprintln!("with {i} threads only: {error}");
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
         for handle in &all {
             handle.thread().interrupt();
         }
