@@ -196,12 +196,11 @@ impl Continuation {
     ) {
         let template = tls::template();
         let tp = slot.tp();
-        let dtv = template.dtv_of(tp);
-        let top = dtv & !15;
+        let top = template.frames_end(tp) & !15;
         // SAFETY: everything from `bottom` to `end` of the slot is writable and ours; the
         // layout is drawn in `stack`.
         unsafe {
-            template.init(tp, dtv as *mut u8, slot.tid());
+            template.init(tp, slot.tid());
             self.sp
                 .set(arch::prepare(top as *mut u8, entry, argument, floats));
         }

@@ -31,7 +31,11 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
 pub(crate) use super::layout::NEAREST;
-pub use super::layout::{HEAD, RESERVE};
+
+/// Bytes for the thread-local data of libraries to come, unless the program says how many. Room for
+/// 20 libraries leaves a parked thread with one page.
+pub const RESERVE: usize = 320;
+pub use super::layout::HEAD;
 
 /// Alignment of the thread pointer.
 pub(crate) const TCB_ALIGN: usize = 64;
@@ -90,8 +94,13 @@ pub struct Template {
     /// The used part of the dtv, its length and generation first; block addresses as offsets from
     /// tp.
     dtv: Box<[DtvEntry]>,
-    /// Bytes of the dtv below the reserve. The same in all templates of a process.
+    /// Bytes of the dtv, and of the part of it that the first modules take. These and the next two
+    /// are the same in all templates of a process.
     dtv_bytes: usize,
+    first_dtv: usize,
+    /// How far below the thread pointer the dtv begins, and the frames end.
+    dtv_below: usize,
+    frames_below: usize,
     /// The template that was in force before, kept here so that leak checkers find it.
     earlier: Option<&'static Template>,
 }
@@ -164,10 +173,17 @@ impl Template {
             pthread: sizeof_pthread,
             dtv: dtv_offset,
         };
+        let descriptor = layout::descriptor(tp, sizeof_pthread);
+        let home = descriptor + layout::DTV_HOME.start..descriptor + layout::DTV_HOME.end;
+        let is_unused = |at: usize| {
+            // SAFETY: inside the calling thread's own struct pthread.
+            unsafe { (at as *const usize).read() == 0 }
+        };
         let sane = align <= TCB_ALIGN
             && sizeof_pthread <= HEAD + 4096
             && list_offset + 16 <= tid_offset
-            && tid_offset + 64 <= HEAD;
+            && tid_offset + 64 <= HEAD
+            && home.step_by(8).all(is_unused);
         let Some(images) = sizes.images().filter(|_| sane) else {
             return Err(format!(
                 "this glibc lays out its thread descriptor in a way pirn does not know \
@@ -176,7 +192,6 @@ impl Template {
             ));
         };
         let full_images = images.next_multiple_of(TCB_ALIGN);
-        let descriptor = layout::descriptor(tp, sizeof_pthread);
         let (head, self_pointers) = clean_head(tp, descriptor, list_offset, tid_offset);
         let empty = Template {
             earlier: None,
@@ -194,6 +209,9 @@ impl Template {
             self_pointers,
             dtv: Box::new([]),
             dtv_bytes: 0,
+            first_dtv: 0,
+            dtv_below: 0,
+            frames_below: 0,
         };
         let mut template = empty.recapture()?;
         let scratch = Scratch::new(full_images, sizeof_pthread)?;
@@ -202,6 +220,12 @@ impl Template {
         let (images, reserve) = (template.image.len(), reserve.next_multiple_of(DTV_ALIGN));
         template.first_images = images;
         template.room = layout::room(images, reserve, sizeof_pthread);
+        let dtv = match template.is_dtv_at_home() {
+            true => descriptor + layout::DTV_HOME.start,
+            false => tp - template.room.below - template.dtv_bytes,
+        };
+        template.dtv_below = tp - dtv;
+        template.frames_below = template.dtv_below.max(template.room.below);
         template.dtv = Box::new([]); // its length depends on the room
         template.recapture()
     }
@@ -226,7 +250,7 @@ impl Template {
     /// Returns the bytes of a slot that frames cannot use.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.dtv_bytes + self.room.below + self.room.above
+        self.frames_below + self.room.above
     }
 
     /// Returns the bytes of a block that its making writes.
@@ -241,16 +265,28 @@ impl Template {
         self.image.len()
     }
 
+    /// Returns whether the dtv is in a part of `struct pthread`: then it has all of that.
+    #[inline(always)]
+    fn is_dtv_at_home(&self) -> bool {
+        self.dtv_bytes <= layout::DTV_HOME.len()
+    }
+
     /// Returns the addresses of the images in the block at `tp`.
     pub(crate) fn images_at(&self, tp: usize) -> Range<usize> {
         let start = layout::images(tp, self.image.len());
         start..start + self.image.len()
     }
 
-    /// Returns where the block at `tp`, in a slot, has its dtv: its lowest part.
+    /// Returns where the block at `tp` has its dtv.
     #[inline(always)]
     pub(crate) fn dtv_of(&self, tp: usize) -> usize {
-        tp - self.room.below - self.dtv_bytes
+        tp - self.dtv_below
+    }
+
+    /// Returns where the block at `tp`, in a slot, begins, and the frames end.
+    #[inline(always)]
+    pub(crate) fn frames_end(&self, tp: usize) -> usize {
+        tp - self.frames_below
     }
 
     /// Returns the address of `struct pthread` in the block at `tp`: what libc calls the thread.
@@ -276,23 +312,23 @@ impl Template {
     pub(crate) fn rehearse<R>(&self, f: impl FnOnce(usize) -> R) -> R {
         /// Above all ids that the kernel allocates.
         const TID: u32 = 1 << 22;
-        let size = DTV_ALIGN + TCB_ALIGN + self.bytes();
-        let mut scratch = vec![0u8; size];
-        let dtv = (scratch.as_mut_ptr() as usize).next_multiple_of(DTV_ALIGN);
-        let tp = (dtv + self.dtv_bytes + self.room.below).next_multiple_of(TCB_ALIGN);
+        let mut scratch = vec![0u8; TCB_ALIGN + self.bytes()];
+        let begin = scratch.as_mut_ptr() as usize;
+        let tp = (begin + self.frames_below).next_multiple_of(TCB_ALIGN);
         // SAFETY: the scratch buffer has room for all of it; no other code uses it.
-        unsafe { self.init(tp, dtv as *mut u8, TID) };
+        unsafe { self.init(tp, TID) };
         f(tp)
     }
 
     /// Fills in a TLS block.
     ///
     /// # Safety
-    /// `tp` is aligned to [`TCB_ALIGN`]; `struct pthread` and the images, on the two sides of it,
-    /// and the bytes of the dtv at `dtv` are writable, and used by the caller alone. The part of
-    /// the block that this leaves out (tail and reserve) is zero or left by an earlier block.
-    pub(crate) unsafe fn init(&self, tp: usize, dtv: *mut u8, tid: u32) {
-        let entries = dtv.cast::<DtvEntry>();
+    /// `tp` is aligned to [`TCB_ALIGN`]; all between [`frames_end`](Self::frames_end) and the end
+    /// of the images is writable, and used by the caller alone. The part of the block that this
+    /// leaves out (tail and reserve) is zero or left by an earlier block.
+    #[inline]
+    pub(crate) unsafe fn init(&self, tp: usize, tid: u32) {
+        let entries = self.dtv_of(tp) as *mut DtvEntry;
         // SAFETY: the second word of the first entry; see `DtvEntry`.
         let block = unsafe { Block::at(&raw mut (*entries).to_free) };
         block.begin();
@@ -315,7 +351,14 @@ impl Template {
                     .write(tp.wrapping_add_signed(to));
             }
             let pthread = self.pthread_of(tp) as *mut u8;
-            pthread.copy_from_nonoverlapping(self.head.as_ptr(), HEAD);
+            // Without the block's state, which is in the dtv.
+            let dtv = match self.is_dtv_at_home() {
+                true => layout::DTV_HOME,
+                false => 0..0,
+            };
+            pthread.copy_from_nonoverlapping(self.head.as_ptr(), dtv.start);
+            let (rest, from) = (pthread.add(dtv.end), self.head.as_ptr().add(dtv.end));
+            rest.copy_from_nonoverlapping(from, HEAD - dtv.end);
             for &(at, to) in &self.self_pointers {
                 pthread.add(at).cast::<usize>().write(pthread as usize + to);
             }
@@ -382,16 +425,15 @@ impl Template {
         let highest = modules.iter().map(|module| module.id).max().unwrap_or(0);
         // Relaxed, here and below: only the number counts.
         let highest = HIGHEST_MODULE.load(Ordering::Relaxed).max(highest);
-        let dtv_bytes = if self.dtv_bytes == 0 {
-            (highest + 2) * size_of::<DtvEntry>() + layout::dtv_slack(self.reserve)
-        } else {
-            self.dtv_bytes
+        let used_dtv = (highest + 2) * size_of::<DtvEntry>();
+        let (dtv_bytes, first_dtv) = match self.dtv_bytes {
+            0 => (layout::dtv_bytes(used_dtv, self.reserve), used_dtv),
+            bytes => (bytes, self.first_dtv),
         };
         let room = layout::dtv_room(dtv_bytes, self.room.below, used) / size_of::<DtvEntry>();
         if used > self.room.images || highest + 2 > room {
-            let first_dtv = dtv_bytes - layout::dtv_slack(self.reserve);
-            let more_dtv = (highest + 2) * size_of::<DtvEntry>() - first_dtv;
-            let wanted = used - self.first_images + more_dtv * layout::DTV_SHARE;
+            let more_dtv = (used_dtv - first_dtv) * layout::DTV_SHARE;
+            let wanted = used - self.first_images + more_dtv;
             return Err(self.no_room(wanted, &modules, &statics));
         }
         HIGHEST_MODULE.fetch_max(highest, Ordering::Relaxed);
@@ -413,6 +455,7 @@ impl Template {
             self_pointers: self.self_pointers.clone(),
             dtv,
             dtv_bytes,
+            first_dtv,
             ..*self
         })
     }

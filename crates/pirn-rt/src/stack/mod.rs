@@ -104,7 +104,7 @@ impl Slot {
 
     /// Returns where the frames are: all between the guard and the TLS block.
     pub fn frames(self) -> Range<usize> {
-        self.bottom()..tls::template().dtv_of(self.tp()) & !15
+        self.bottom()..tls::template().frames_end(self.tp()) & !15
     }
 
     /// Returns the thread id that glibc sees. It is unique among live threads of both kinds,

@@ -2,26 +2,27 @@
 //!
 //! ```text
 //!     tp - sizeof                        tp (tpidr_el0)   tp + 16          tp + used
-//!          |  struct pthread: list, tid,    |  TCB: dtv,     |  TLS images,    |  reserve      |
+//!          |  struct pthread: dtv, tid,     |  TCB: dtv,     |  TLS images,    |  reserve      |
 //!          |  robust list; then a part      |  a word of     |  of the program |  for dlopen   |
 //!          |  that is rarely touched        |  the linker's  |  libc, …        |  (untouched)  |
 //! ```
 //!
-//! A slot puts a page boundary at the end of the images, so that a page has the frames and all of
-//! this but the reserve. The reserve has pages of its own, which no thread touches before a library
-//! is opened.
+//! If pages have 4 KiB, a slot has a page boundary at the end of the images, so that one page has
+//! the frames and all of this but the reserve. The reserve has a page of its own, which no thread
+//! touches before a library is opened: more than the 512 bytes that the linker may give to libraries
+//! that would do without (`glibc.rtld.optional_static_tls`). A dtv with more entries than fit into
+//! its place is below `struct pthread`. Larger pages have room for all.
 
 use super::super::symbols::find;
 use super::super::tls::TCB_ALIGN;
 use super::{Room, Sizes};
-use crate::sys::page_size;
+use crate::sys::SMALLEST_PAGE;
 use core::ffi::{CStr, c_void};
+use core::ops::Range;
 
 pub const HEAD: usize = 320;
 pub(crate) const ABOVE: Option<usize> = None;
 pub(crate) const NEAREST: isize = 0;
-/// What the linker may give to libraries that would do without (`glibc.rtld.optional_static_tls`).
-pub const RESERVE: usize = 512;
 /// The dtv pointer and a word of the linker's (AAELF64, `TLS`).
 pub(crate) const TCB: usize = 16;
 pub(crate) const DTV_POINTER: usize = 0;
@@ -50,7 +51,7 @@ pub(crate) fn reach(at: isize, size: usize) -> usize {
 
 pub(crate) fn room(images: usize, reserve: usize, pthread: usize) -> Room {
     let used = images.next_multiple_of(TCB_ALIGN);
-    let above = used + reserve.next_multiple_of(page_size());
+    let above = used + reserve.next_multiple_of(SMALLEST_PAGE);
     Room {
         below: pthread.next_multiple_of(16),
         above,
@@ -93,13 +94,16 @@ pub const OLDEST: &CStr = c"GLIBC_2.17";
 /// Functions with several symbol versions, and the version that we want.
 pub(crate) const RENEWED: &[(&CStr, &CStr)] = &[];
 
-/// In the frames' page, other than the reserve: 8 entries by default.
+/// The padding at the start of `struct pthread`, after two words: it "has no special purpose"
+/// (`nptl/descr.h`), and glibc never touches it. 11 entries.
+pub(crate) const DTV_HOME: Range<usize> = 16..192;
+
+/// A dtv that is not at home is in the frames' page, other than the reserve.
 pub(crate) const DTV_SHARE: usize = 4;
-pub(crate) fn dtv_slack(reserve: usize) -> usize {
-    (reserve / DTV_SHARE).next_multiple_of(16)
+pub(crate) fn dtv_bytes(used: usize, reserve: usize) -> usize {
+    (used + (reserve / DTV_SHARE).next_multiple_of(16)).max(DTV_HOME.len())
 }
 
-/// `struct pthread` is above the dtv.
 pub(crate) fn dtv_room(dtv_bytes: usize, _below: usize, _used: usize) -> usize {
     dtv_bytes
 }

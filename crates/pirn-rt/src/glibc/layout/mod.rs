@@ -12,9 +12,9 @@
 //! | `images` | where the images of libraries begin |
 //! | `reach` | how many bytes of images there are up to a library's end |
 //! | `room` | a block's [`Room`]: what lies where in a slot |
-//! | `RESERVE` | bytes for libraries to come, unless the program says how many |
-//! | `dtv_slack`, `dtv_room` | bytes of a dtv for libraries to come, and of a dtv at most |
-//! | `DTV_SHARE` | bytes of the reserve that bring one of the former |
+//! | `DTV_HOME` | a part of `struct pthread` in which a small dtv can be |
+//! | `dtv_bytes`, `dtv_room` | bytes of a dtv, and what it has in the course of time |
+//! | `DTV_SHARE` | bytes of the reserve that bring a byte of dtv |
 //! | `Sizes` | what the dynamic linker says of the sizes |
 //! | `jump_target` | the stack pointer in a `jmp_buf` |
 //! | `RSEQ_SIGNATURE`, `OLDEST`, `RENEWED` | numbers and versions of glibc's |

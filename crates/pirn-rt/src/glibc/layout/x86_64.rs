@@ -12,12 +12,11 @@
 use super::{Room, Sizes};
 use crate::arch;
 use core::ffi::{CStr, c_void};
+use core::ops::Range;
 
 pub const HEAD: usize = 832;
 pub(crate) const ABOVE: Option<usize> = Some(HEAD + 4096);
 pub(crate) const NEAREST: isize = -64;
-/// Room for 20 libraries leaves a parked thread with one page.
-pub const RESERVE: usize = 320;
 pub(crate) const TCB: usize = 0;
 /// `tcbhead_t.dtv`, x86-64 ABI.
 pub(crate) const DTV_POINTER: usize = 8;
@@ -105,10 +104,12 @@ pub(crate) const RENEWED: &[(&CStr, &CStr)] = &[
     (c"timer_delete", c"GLIBC_2.3.3"),
 ];
 
+pub(crate) const DTV_HOME: Range<usize> = 0..0;
+
 /// The dtv grows into the reserve, which is above it, and into which the images grow down.
 pub(crate) const DTV_SHARE: usize = 1;
-pub(crate) fn dtv_slack(_reserve: usize) -> usize {
-    0
+pub(crate) fn dtv_bytes(used: usize, _reserve: usize) -> usize {
+    used
 }
 
 pub(crate) fn dtv_room(dtv_bytes: usize, below: usize, used: usize) -> usize {
