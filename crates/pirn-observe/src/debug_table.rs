@@ -38,13 +38,14 @@ struct Entry {
 }
 
 /// The names that come from the layers' own lists.
-const LAYOUTS: [&[(&str, usize)]; 6] = [
+const LAYOUTS: [&[(&str, usize)]; 7] = [
     &runtime::LAYOUT,
     &record::LAYOUT,
     &table::LAYOUT,
     &carrier::LAYOUT,
     &region::LAYOUT,
     &arch::SAVED,
+    &arch::INTERRUPTED,
 ];
 
 /// The names of addresses; the last four are of code that matters to a reader of stacks.

@@ -21,6 +21,8 @@
 )]
 
 #[doc(hidden)]
+pub mod arch;
+#[doc(hidden)]
 pub mod debug_table;
 #[doc(hidden)]
 pub mod diagnostics;

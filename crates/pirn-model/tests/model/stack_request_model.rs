@@ -26,6 +26,7 @@ impl World {
                 pc: AtomicUsize::new(0),
                 sp: AtomicUsize::new(0),
                 bp: AtomicUsize::new(0),
+                lr: AtomicUsize::new(0),
             },
             stack: Word::new(),
             askers: Word::new(),
@@ -35,8 +36,9 @@ impl World {
     /// The thread that is asked: it runs, its handler stands still if it was asked, and it runs on.
     fn run(&self, pc: usize) {
         self.stack.write(1);
-        let (sp, bp) = (pc + 1, pc + 2);
-        if self.request.answer(THREAD, Registers { pc, sp, bp }) {
+        let (sp, bp, lr) = (pc + 1, pc + 2, pc + 3);
+        let registers = Registers { pc, sp, bp, lr };
+        if self.request.answer(THREAD, registers) {
             while !self.request.may_go_on(THREAD) {
                 thread::yield_now();
             }
@@ -52,10 +54,8 @@ impl World {
         self.askers.write(1);
         for _ in 0..2 {
             if let Some(registers) = self.request.registers() {
-                assert_eq!(
-                    (registers.sp, registers.bp),
-                    (registers.pc + 1, registers.pc + 2)
-                );
+                let Registers { pc, sp, bp, lr } = registers;
+                assert_eq!([sp, bp, lr], [pc + 1, pc + 2, pc + 3]);
                 assert_eq!(self.stack.read(), 1);
                 assert!(self.request.release());
                 return true;
@@ -126,6 +126,7 @@ fn a_thread_that_has_left_is_not_believed() {
                 pc: 1,
                 sp: 2,
                 bp: 3,
+                lr: 4,
             };
             let answered = asked.request.answer(THREAD, registers);
             if answered {

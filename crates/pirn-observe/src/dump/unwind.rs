@@ -9,9 +9,9 @@
 //! library is copied, because the library may be closed while a stack is read; the program stays.
 
 use core::ops::{Deref, Range};
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{
-    ExplicitModuleSectionInfo, FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _,
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MustNotAllocateDuringUnwind,
+    Unwinder as _, UnwinderNative,
 };
 use pirn_dump::End;
 use pirn_rt::arch;
@@ -27,8 +27,8 @@ type Policy = MustNotAllocateDuringUnwind;
 /// See the module's documentation.
 pub(super) struct Unwinder {
     pub(super) modules: Modules,
-    rules: UnwinderX86_64<Bytes, Policy>,
-    cache: CacheX86_64<Policy>,
+    rules: UnwinderNative<Bytes, Policy>,
+    cache: CacheNative<Policy>,
 }
 
 /// A stack that has been read: program counters, innermost first.
@@ -66,7 +66,7 @@ impl Unwinder {
     /// Returns an unwinder for what is loaded now.
     pub(super) fn new() -> Unwinder {
         let modules = Modules::loaded();
-        let mut rules = UnwinderX86_64::new();
+        let mut rules = UnwinderNative::new();
         for module in &modules.all {
             if let Some(tables) = &module.tables {
                 let (start, end) = (module.code.start as u64, module.code.end as u64);
@@ -79,7 +79,7 @@ impl Unwinder {
         Unwinder {
             modules,
             rules,
-            cache: CacheX86_64::new_in(),
+            cache: CacheNative::new_in(),
         }
     }
 
@@ -94,14 +94,28 @@ impl Unwinder {
                 true => Ok(unsafe { arch::fetch_u64(address as usize) }.value),
                 false => Err(()),
             };
-        let mut registers = UnwindRegsX86_64::new(from.pc as u64, from.sp as u64, from.bp as u64);
-        let mut address = FrameAddress::InstructionPointer(from.pc as u64);
+        let highest = self.rules.max_known_code_address();
+        let from = [from.pc, from.sp, from.bp, from.lr].map(|word| word as u64);
+        let mut registers = crate::arch::registers(from, highest);
+        let mut address = FrameAddress::InstructionPointer(from[0]);
         while frames.len < MOST_FRAMES {
             frames.counters[frames.len] = address.address();
             frames.len += 1;
-            let next = self
-                .rules
-                .unwind_frame(address, &mut registers, &mut self.cache, &mut read);
+            let is_preempted = arch::is_preempted(address.address() as usize);
+            let kept = match is_preempted {
+                true => interrupted(registers.sp(), &mut read),
+                false => None,
+            };
+            let next = match kept {
+                Some(from) => {
+                    registers = crate::arch::registers(from, highest);
+                    Ok(Some(from[0]))
+                }
+                None => {
+                    self.rules
+                        .unwind_frame(address, &mut registers, &mut self.cache, &mut read)
+                }
+            };
             let next = match next {
                 Ok(Some(next)) => next,
                 // Frames of code whose unwind information is not known may seem to be the last.
@@ -115,7 +129,7 @@ impl Unwinder {
                 frames.end = End::Complete;
                 return;
             }
-            address = match arch::is_preempted(frames.counters[frames.len - 1] as usize) {
+            address = match is_preempted {
                 true => {
                     frames.interrupted = frames.len;
                     FrameAddress::InstructionPointer(next)
@@ -133,13 +147,27 @@ impl Unwinder {
     pub(super) fn check(&self, frames: &mut Frames) {
         let lost = |at: &usize| {
             let exact = *at == 0 || *at == frames.interrupted;
-            let counter = frames.counters[*at] as usize - usize::from(!exact);
-            self.modules.function_at(counter).is_none()
+            let counter = frames.counters[*at] as usize;
+            self.modules
+                .function_at(counter - usize::from(!exact))
+                .is_none()
+                && !arch::is_preempted(counter)
         };
         if let Some(at) = (0..frames.len).find(lost) {
             (frames.len, frames.end) = (at + 1, End::Lost);
         }
     }
+}
+
+/// Returns the registers of the code that has been made to call the trampoline, whose stack pointer
+/// was `sp` when it called its body. `None`: the trampoline's unwind information says them.
+fn interrupted(sp: u64, read: &mut impl FnMut(u64) -> Result<u64, ()>) -> Option<[u64; 4]> {
+    let places = arch::INTERRUPTED.get(..4)?;
+    let mut registers = [0; 4];
+    for (register, (_, at)) in registers.iter_mut().zip(places) {
+        *register = read(sp + *at as u64).ok()?;
+    }
+    Some(registers)
 }
 
 /// Describes a module for the library: addresses there are the ones in the file.

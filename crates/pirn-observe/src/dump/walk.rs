@@ -145,6 +145,7 @@ impl Walker {
             pc,
             sp: sp_after,
             bp,
+            lr: 0, // The function that has switched has put it on the stack.
         };
         self.unwinder
             .unwind(registers, stack.clone(), &mut self.frames);
@@ -306,12 +307,14 @@ fn way_to(platform: u32) -> Option<Way> {
     }
 }
 
-/// Returns the registers of a blocked thread. The kernel does not tell the frame pointer.
+/// Returns the registers of a blocked thread. The kernel does not tell the frame pointer, nor where
+/// a function returns to that has not put it on the stack: its callers are not found.
 fn registers(blocked: &Blocked) -> Registers {
     Registers {
         pc: blocked.from,
         sp: blocked.stack_pointer,
         bp: 0,
+        lr: 0,
     }
 }
 

@@ -62,14 +62,14 @@ const ALL: Spares = Spares { in_use: 1, most: 1 };
 fn the_place_of_most_is_named() {
     let places = [
         at(libc::SYS_read, 8),
-        at(libc::SYS_epoll_wait, 16),
-        at(libc::SYS_epoll_wait, 16),
+        at(libc::SYS_epoll_pwait, 16),
+        at(libc::SYS_epoll_pwait, 16),
     ];
     let text = exhausted_text(3, &places, 1_200_000_000, &ALL);
     let head = "all 3 carriers have been blocked in the kernel for 1.2 s";
     assert!(text.starts_with(head), "{text}");
     assert!(
-        text.contains("2 of them in epoll_wait, called from 0x10"),
+        text.contains("2 of them in epoll_pwait, called from 0x10"),
         "{text}"
     );
     assert!(text.contains("PIRN_SPARE_CARRIERS=1"), "{text}");

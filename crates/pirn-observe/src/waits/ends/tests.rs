@@ -49,7 +49,7 @@ fn sockets_are_the_programs_whatever_table_the_caller_has() {
         // SAFETY: no pointers; the numbers are this thread's own from here on.
         unsafe {
             call!(libc::SYS_unshare, libc::CLONE_FILES).unwrap();
-            call!(libc::SYS_dup2, other.as_raw_fd(), fd).unwrap();
+            call!(libc::SYS_dup3, other.as_raw_fd(), fd, 0).unwrap();
         }
         let ends = of(fd).unwrap();
         (ends, other)

@@ -22,6 +22,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes below the stack pointer that code may use without moving it.
@@ -106,6 +107,13 @@ impl Interruption<'_> {
     #[cfg(feature = "dump")]
     pub(crate) fn bp(&self) -> usize {
         self.0.uc_mcontext.regs[29] as usize
+    }
+
+    /// Returns the register in which a function is told where to return to, until it uses it for
+    /// something else.
+    #[cfg(feature = "dump")]
+    pub(crate) fn lr(&self) -> usize {
+        self.0.uc_mcontext.regs[30] as usize
     }
 
     /// Returns the address of the interrupted instruction.
@@ -231,6 +239,19 @@ impl Iterator for Records {
         (magic != 0 && size != 0).then_some(record)
     }
 }
+
+/// Where readers of a stack find the registers of interrupted code, from the stack pointer on with
+/// which [`trampoline`] has called its body.
+pub const INTERRUPTED: [(&str, usize); 4] = {
+    const MACHINE: usize = INFORMATION + offset_of!(libc::ucontext_t, uc_mcontext);
+    const REGISTERS: usize = MACHINE + offset_of!(libc::mcontext_t, regs);
+    [
+        ("interrupted.pc", MACHINE + offset_of!(libc::mcontext_t, pc)),
+        ("interrupted.sp", MACHINE + offset_of!(libc::mcontext_t, sp)),
+        ("interrupted.x29", REGISTERS + 29 * 8),
+        ("interrupted.x30", REGISTERS + 30 * 8),
+    ]
+};
 
 /// The registers of interrupted code: the context in the copy of the kernel's frame.
 #[repr(transparent)]

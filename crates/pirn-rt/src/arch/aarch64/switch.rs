@@ -155,8 +155,9 @@ unsafe extern "C" fn start_of_stack() {
         ".cfi_undefined x29",
         "hint #36",              // bti j
         "ldp x9, x0, [sp, #16]", // entry and its argument
-        "add sp, sp, #32",
-        "mov x29, xzr",
+        // Where they were, the frame record that ends the chain of records (AAPCS64).
+        "stp xzr, xzr, [sp, #16]!",
+        "mov x29, sp",
         "mov x30, xzr",
         "blr x9",
         ".globl pirn_outermost; .hidden pirn_outermost",

@@ -173,6 +173,12 @@ impl Interruption<'_> {
         self.register(libc::REG_RBP)
     }
 
+    /// Returns 0: return addresses are on the stack.
+    #[cfg(feature = "dump")]
+    pub(crate) fn lr(&self) -> usize {
+        0
+    }
+
     fn register(&self, index: i32) -> usize {
         self.0.uc_mcontext.gregs[index as usize] as usize
     }
@@ -220,6 +226,10 @@ impl Interruption<'_> {
         registers[libc::REG_RIP as usize] = trampoline as *const () as i64;
     }
 }
+
+/// Where readers of a stack find the registers of interrupted code: the unwind information of
+/// [`trampoline`] says it.
+pub const INTERRUPTED: [(&str, usize); 0] = [];
 
 /// The registers of interrupted code, as [`trampoline`] has pushed them: the last first.
 #[repr(C)]

@@ -29,6 +29,7 @@ static REQUEST: Request = Request {
     pc: AtomicUsize::new(0),
     sp: AtomicUsize::new(0),
     bp: AtomicUsize::new(0),
+    lr: AtomicUsize::new(0),
 };
 
 /// Forgets a request of the parent, in the child of a fork that has no runtime yet.
@@ -106,6 +107,7 @@ unsafe fn stop(context: *mut c_void) {
         pc: place.pc(),
         sp: place.sp(),
         bp: place.bp(),
+        lr: place.lr(),
     };
     if !REQUEST.answer(thread, registers) {
         return;

@@ -33,6 +33,9 @@ pub struct Registers {
     pub pc: usize,
     pub sp: usize,
     pub bp: usize,
+    /// Where a function returns to that has not put it on the stack; 0 on processors on which the
+    /// call does.
+    pub lr: usize,
 }
 
 /// See the module's documentation. All words are 0 at first.
@@ -42,6 +45,7 @@ pub(crate) struct Request {
     pub(crate) pc: AtomicUsize,
     pub(crate) sp: AtomicUsize,
     pub(crate) bp: AtomicUsize,
+    pub(crate) lr: AtomicUsize,
 }
 
 impl Request {
@@ -64,6 +68,7 @@ impl Request {
             pc: self.pc.load(Relaxed), // Relaxed, like the others: ordered by the load above.
             sp: self.sp.load(Relaxed),
             bp: self.bp.load(Relaxed),
+            lr: self.lr.load(Relaxed),
         })
     }
 
@@ -113,6 +118,7 @@ impl Request {
         self.pc.store(registers.pc, Relaxed); // Relaxed, like the others: published below.
         self.sp.store(registers.sp, Relaxed);
         self.bp.store(registers.bp, Relaxed);
+        self.lr.store(registers.lr, Relaxed);
         // Release: pairs with the Acquire in `registers`. Relaxed on failure: it was withdrawn.
         self.state
             .compare_exchange(asked, answered, Release, Relaxed)
