@@ -173,12 +173,15 @@ fn what_is_no_core_file_is_refused() {
         );
     };
     refused(b"\x7fELF");
-    refused(&fs::read(PIRN).unwrap());
+    let program = fs::read(PIRN).unwrap();
+    refused(&program);
     // The header of a core file whose tables are beyond its end, and one of zeros.
+    let machine = &program[18..20];
     let mut core = [
         b"\x7fELF\x02\x01\x01" as &[u8],
         &[0; 9],
-        &[4, 0, 62, 0],
+        &[4, 0],
+        machine,
         &[0; 44],
     ]
     .concat();

@@ -1,4 +1,4 @@
-//! What is where in a core file of Linux for x86-64: memory, mapped files, registers.
+//! What is where in a core file of Linux for this processor: memory, mapped files, registers.
 //!
 //! Such a file may be a terabyte of holes, so only what is asked for is read.
 
@@ -10,6 +10,11 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use super::arch;
+
+#[cfg(test)]
+mod tests;
 
 /// See the module's documentation.
 pub struct CoreFile {
@@ -38,6 +43,8 @@ pub struct Registers {
     pub pc: u64,
     pub sp: u64,
     pub bp: u64,
+    /// The link register; 0 on a processor without one.
+    pub lr: u64,
 }
 
 /// Bytes of headers, and kinds of them: `elf(5)`.
@@ -48,12 +55,9 @@ const PT_NOTE: u32 = 4;
 /// Kinds of notes of the name "CORE".
 const NT_PRSTATUS: u32 = 1;
 const NT_FILE: u32 = 0x4649_4c45;
-/// The place of the registers in `struct elf_prstatus`, and of some of them there.
-const REGISTERS: usize = 112;
+/// The places in `struct elf_prstatus` of the thread's number and of the registers.
 const PID: usize = 32;
-const BP: usize = REGISTERS + 4 * 8;
-const PC: usize = REGISTERS + 16 * 8;
-const SP: usize = REGISTERS + 19 * 8;
+const REGISTERS: usize = 112;
 /// Notes may be as long as this; one with 65,000 threads is.
 const MOST_NOTES: u64 = 256 << 20;
 
@@ -71,7 +75,8 @@ impl CoreFile {
         };
         core.read_headers().map_err(|error| of(&error))?;
         if core.threads.is_empty() {
-            return Err(of(&"no core file of Linux for x86-64").into());
+            let none = format_args!("no core file of Linux for {}", std::env::consts::ARCH);
+            return Err(of(&none).into());
         }
         core.pid = core.threads[0].tid;
         core.parts.sort_by_key(|(addresses, _)| addresses.start);
@@ -81,7 +86,7 @@ impl CoreFile {
     fn read_headers(&mut self) -> io::Result<()> {
         let mut header = [0; ELF_HEADER];
         self.file.read_exact_at(&mut header, 0)?;
-        const CORE: u32 = 4 | 62 << 16; // the type; the machine
+        const CORE: u32 = 4 | (arch::MACHINE as u32) << 16; // the type; the machine
         if header[..6] != *b"\x7fELF\x02\x01" || number(&header, 16) != CORE {
             return Ok(());
         }
@@ -124,12 +129,16 @@ impl CoreFile {
                 return;
             };
             match kind {
-                NT_PRSTATUS if len >= REGISTERS + 27 * 8 => self.threads.push(Registers {
-                    tid: number(note, PID),
-                    pc: wide(note, PC),
-                    sp: wide(note, SP),
-                    bp: wide(note, BP),
-                }),
+                NT_PRSTATUS if len >= REGISTERS + arch::REGISTERS => {
+                    let register = |at| wide(note, REGISTERS + at);
+                    self.threads.push(Registers {
+                        tid: number(note, PID),
+                        pc: register(arch::PC),
+                        sp: register(arch::SP),
+                        bp: register(arch::BP),
+                        lr: arch::LR.map_or(0, register),
+                    });
+                }
                 NT_FILE => self.read_files(note),
                 _ => {}
             }

@@ -8,7 +8,9 @@
 //! * [`memory`]: bytes of a process or a core file; [`core_file`]: what is where in a core file.
 //! * [`modules`]: the program and its libraries; [`table`]: `PIRN_DEBUG`.
 //! * [`threads`]: the threads; [`record`]: the record of one; [`unwind`]: their stacks.
+//! * [`arch`]: what of it depends on the processor.
 
+mod arch;
 mod core_file;
 mod memory;
 mod modules;

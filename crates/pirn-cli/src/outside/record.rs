@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use pirn_dump::{LockKind, State, Wait};
 
+use super::arch;
 use super::table::Table;
 
 /// Where a record has what.
@@ -58,7 +59,7 @@ impl Fields {
             place: maybe("place"),
             scope: maybe("scope"),
             saved_pc: table.get("saved.pc")?,
-            saved_bp: table.get("saved.rbp")?,
+            saved_bp: table.get(arch::SAVED_BP)?,
             saved_bytes: table.get("saved.bytes")?,
         })
     }

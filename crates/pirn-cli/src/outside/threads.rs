@@ -8,6 +8,7 @@ use std::rc::Rc;
 use pirn_dump::{Carrier, CarrierState, Dump, Grouper, LockKind, Place, Scope, Stack, State};
 use pirn_dump::{Thread, Wait};
 
+use super::arch;
 use super::core_file::Registers;
 use super::memory::Memory;
 use super::modules::Modules;
@@ -59,6 +60,13 @@ pub fn read(memory: &Memory, modules: Modules, table: &Table) -> Result<Dump, Bo
     let mut unwinder = Unwinder::new(modules);
     unwinder.outermost = table.maybe("outermost");
     unwinder.preempted = table.maybe("preempted");
+    unwinder.interrupted = arch::INTERRUPTED.and_then(|names| {
+        let places = names.map(|name| table.maybe(name));
+        places
+            .iter()
+            .all(Option::is_some)
+            .then(|| places.map(Option::unwrap_or_default))
+    });
     let mut reader = Reader {
         memory,
         fields: Rc::new(Fields::of(table)?),
@@ -227,6 +235,7 @@ impl<'a> Reader<'a> {
             pc: word(self.fields.saved_pc)?,
             bp: word(self.fields.saved_bp)?,
             sp: sp.checked_add(self.fields.saved_bytes)?,
+            lr: 0, // The function that has switched has put it on the stack.
         };
         (slot.start..slot.end)
             .contains(&sp)

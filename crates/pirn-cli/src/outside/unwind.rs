@@ -1,9 +1,12 @@
 //! Reading stacks by the unwind information in the files of the program and its libraries.
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Unwinder as _};
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Unwinder as _,
+    UnwinderNative,
+};
 use object::{Object, ObjectSection};
 use pirn_dump::{End, Stack};
+use pirn_observe::arch::registers;
 
 use super::core_file::Registers;
 use super::modules::{Loaded, Modules};
@@ -16,14 +19,17 @@ const RUNTIME_FRAMES: usize = 32;
 /// See the module's documentation.
 pub struct Unwinder {
     pub modules: Modules,
-    rules: UnwinderX86_64<Vec<u8>>,
-    cache: CacheX86_64,
+    rules: UnwinderNative<Vec<u8>, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
     /// The functions that the program defines for its libraries, among them the functions of libc
     /// that pirn defines anew. Ranges of addresses, sorted.
     exported: Vec<(u64, u64)>,
     /// Addresses that calls return to: of the outermost frame; behind which one was interrupted.
     pub outermost: Option<u64>,
     pub preempted: Option<u64>,
+    /// Where the registers of interrupted code are, from the stack pointer of the frame of
+    /// `preempted` on, in the order of [`registers`]; if its unwind information does not say it.
+    pub interrupted: Option<[u64; 4]>,
 }
 
 /// The bytes of a stack, from an address on.
@@ -34,7 +40,7 @@ pub struct Bytes {
 
 impl Unwinder {
     pub fn new(modules: Modules) -> Unwinder {
-        let mut rules = UnwinderX86_64::new();
+        let mut rules = UnwinderNative::new();
         let mut exported = Vec::new();
         for loaded in &modules.0 {
             if let Some(sections) = sections(loaded) {
@@ -60,10 +66,11 @@ impl Unwinder {
         Unwinder {
             modules,
             rules,
-            cache: CacheX86_64::new(),
+            cache: CacheNative::new(),
             exported,
             outermost: None,
             preempted: None,
+            interrupted: None,
         }
     }
 
@@ -75,14 +82,34 @@ impl Unwinder {
             let word = stack.bytes.get(at..).and_then(|rest| rest.first_chunk());
             word.map(|bytes| u64::from_le_bytes(*bytes)).ok_or(())
         };
-        let mut registers = UnwindRegsX86_64::new(from.pc, from.sp, from.bp);
+        let highest = self.rules.max_known_code_address();
+        let mut now = registers([from.pc, from.sp, from.bp, from.lr], highest);
         let mut address = FrameAddress::InstructionPointer(from.pc);
         let (mut frames, mut end, mut interrupted) = (Vec::new(), End::TooDeep, None);
         while frames.len() < MOST_FRAMES {
             frames.push(address.address());
             let known = self.modules.at(address.address()).is_some();
-            let (rules, cache) = (&self.rules, &mut self.cache);
-            let next = rules.unwind_frame(address, &mut registers, cache, &mut read);
+            let is_preempted = self.preempted == Some(address.address());
+            let kept = self
+                .interrupted
+                .filter(|_| is_preempted)
+                .and_then(|places| {
+                    let words = places.map(|at| read(now.sp().wrapping_add(at)));
+                    words
+                        .iter()
+                        .all(Result::is_ok)
+                        .then(|| words.map(Result::unwrap_or_default))
+                });
+            let next = match kept {
+                Some(kept) => {
+                    now = registers(kept, highest);
+                    Ok(Some(kept[0]))
+                }
+                None => {
+                    let (rules, cache) = (&self.rules, &mut self.cache);
+                    rules.unwind_frame(address, &mut now, cache, &mut read)
+                }
+            };
             let Ok(Some(next)) = next else {
                 // Its frame says that it has no caller, or nothing is known of it.
                 end = if known && next == Ok(None) {
@@ -97,7 +124,7 @@ impl Unwinder {
                 break;
             }
             address = match FrameAddress::from_return_address(next) {
-                _ if self.preempted == frames.last().copied() => {
+                _ if is_preempted => {
                     interrupted = Some(frames.len());
                     FrameAddress::InstructionPointer(next)
                 }
