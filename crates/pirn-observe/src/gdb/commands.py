@@ -200,7 +200,7 @@ class PirnNextCommand(PirnCommand):
             addresses = set(pc for pc, line in lines if line) - here
         if outer.older():
             addresses.add(outer.older().pc())
-        depth = int(outer.read_register("rsp"))
+        depth = int(outer.read_register(pirn_processor()[1]))
         return [PirnStop(address, thread.id, depth) for address in addresses]
 
 
@@ -230,7 +230,7 @@ class PirnStop(gdb.Breakpoint):
         self.silent = True
 
     def stop(self):
-        if int(gdb.newest_frame().read_register("rsp")) < self.depth:
+        if int(gdb.newest_frame().read_register(pirn_processor()[1])) < self.depth:
             return False
         thread = pirn_mounted(PirnLayout.get())
         return thread is not None and thread.id == self.id

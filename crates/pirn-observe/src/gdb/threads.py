@@ -24,6 +24,21 @@ PIRN_WAITS = [
     "child %d", "call",
 ]
 
+# By the processor, as gdb names it: the registers for the next instruction, the stack and the
+# thread's block of thread-locals; on which side of the last a program's own thread-locals are.
+PIRN_PROCESSORS = {
+    "i386:x86-64": ("rip", "rsp", "fs_base", -1),
+    "aarch64": ("pc", "sp", "tpidr", 1),
+}
+
+
+def pirn_processor():
+    """Returns what PIRN_PROCESSORS says of the inferior's processor."""
+    name = gdb.selected_inferior().architecture().name()
+    if name not in PIRN_PROCESSORS:
+        raise gdb.GdbError("pirn does not run on %s" % name)
+    return PIRN_PROCESSORS[name]
+
 
 def pirn_read(address, size):
     """Returns bytes of the process's memory."""
@@ -33,6 +48,14 @@ def pirn_read(address, size):
 def pirn_word(address):
     """Returns the word at an address."""
     return struct.unpack("<Q", pirn_read(address, 8))[0]
+
+
+def pirn_address(symbol):
+    """Returns a match whose group is the address of a symbol, or None."""
+    try:
+        return re.search(r" (0x[0-9a-f]+)", gdb.execute("info address " + symbol, False, True))
+    except gdb.error:
+        return None
 
 
 class PirnLayout:
@@ -70,11 +93,7 @@ class PirnLayout:
     def find():
         """Returns the address of PIRN_DEBUG: of the symbol, else, in a stripped program, of the
         section."""
-        try:
-            symbol = gdb.execute("info address PIRN_DEBUG", False, True)
-            found = re.search(r" (0x[0-9a-f]+)", symbol)
-        except gdb.error:
-            found = None
+        found = pirn_address("PIRN_DEBUG")
         if not found:
             files = gdb.execute("info files", False, True)
             found = re.search(r"(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.pirn_debug\b", files)
@@ -183,14 +202,18 @@ class PirnView:
             thread.host.switch()
             return self
         frame = gdb.newest_frame()
-        self.host_sp = int(frame.read_register("rsp"))
+        pc, sp = pirn_processor()[:2]
+        self.host_sp = int(frame.read_register(sp))
         self.host_pc = frame.pc()
         layout = thread.layout
         saved = pirn_read(thread.sp, layout["saved.bytes"])
-        value = lambda name: struct.unpack_from("<Q", saved, layout["saved." + name])[0]
-        self.registers = {"rip": value("pc"), "rbx": value("rbx"), "rbp": value("rbp")}
-        self.registers["rsp"] = thread.sp + layout["saved.bytes"]
-        if not self.registers["rip"]:
+        self.registers = {
+            pc if name == "saved.pc" else name[6:]: struct.unpack_from("<Q", saved, at)[0]
+            for name, at in layout.values.items()
+            if name.startswith("saved.") and name != "saved.bytes"
+        }
+        self.registers[sp] = thread.sp + layout["saved.bytes"]
+        if not self.registers[pc]:
             raise gdb.GdbError("#%d: its stack is not there: gcore leaves stacks out" % thread.id)
         self.outer, PirnView.shown = PirnView.shown, self
         gdb.invalidate_cached_frames()
@@ -232,9 +255,10 @@ class PirnUnwinder(gdb.unwinder.Unwinder):
 
     def __call__(self, pending):
         view = PirnView.shown
-        if view is None or int(pending.read_register("rsp")) != view.host_sp:
+        if view is None:
             return None
-        if int(pending.read_register("rip")) != view.host_pc:
+        pc, sp = (int(pending.read_register(name)) for name in pirn_processor()[:2])
+        if (pc, sp) != (view.host_pc, view.host_sp):
             return None
         # Below the caller's frames: gdb stops where stack addresses do not rise.
         info = pending.create_unwind_info(PirnUnwinder.FrameId(view.thread.sp, view.host_pc))
@@ -389,7 +413,7 @@ def pirn_find_hosts(layout, threads):
 def pirn_mounted(layout):
     """Returns the virtual thread that the selected platform thread runs, or None."""
     frame = gdb.newest_frame()
-    for register in ("rsp", "fs_base"):
+    for register in pirn_processor()[1:3]:
         try:
             thread = layout.thread_at(int(frame.read_register(register)) & (1 << 64) - 1)
         except (ValueError, gdb.error):
@@ -435,11 +459,15 @@ def pirn_thread_local(thread, name):
     platform thread's is from the thread pointer that gdb takes for that thread."""
     value = pirn_variable(name)
     address = int(value.address)
+    register, side = pirn_processor()[2:]
     try:
         base = int.from_bytes(gdb.selected_thread().handle(), "little")
+        if side > 0:  # The handle is the address of a struct that ends at the thread pointer.
+            size = int(pirn_address("_thread_db_sizeof_pthread").group(1), 16)
+            base += struct.unpack("<I", pirn_read(size, 4))[0]
     except (AttributeError, gdb.error):
-        base = int(gdb.newest_frame().read_register("fs_base")) & (1 << 64) - 1
-    if not 0 < base - address < 1 << 20:
+        base = int(gdb.newest_frame().read_register(register)) & (1 << 64) - 1
+    if not 0 < (address - base) * side < 1 << 20:
         raise gdb.GdbError("%s is not in the part of TLS that has a fixed place" % name)
     pointer = gdb.Value(address + thread.tp - base).cast(value.type.pointer())
     return pointer.dereference()
