@@ -96,6 +96,14 @@ pub fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Returns whether `/proc` says what this program's threads do in the kernel. Of a program that an
+/// emulator runs it says what the emulator does.
+pub fn kernel_tells_calls() -> bool {
+    // Read by this very call.
+    let line = std::fs::read_to_string("/proc/thread-self/syscall").unwrap_or_default();
+    line.split(' ').next() == Some(&libc::SYS_read.to_string())
+}
+
 /// Returns the factor that is set from outside.
 fn patience() -> f64 {
     let text = std::env::var("PIRN_TEST_PATIENCE");

@@ -5,6 +5,7 @@
 pub mod checked_alloc;
 pub mod child;
 pub mod float;
+pub mod leaf;
 pub mod memory;
 pub mod registers;
 pub mod stack;
