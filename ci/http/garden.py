@@ -29,7 +29,7 @@ from case import Case, req
 # A server that has sent nothing for so long has nothing more to send. Then the client says that it
 # will not either. Sooner does no harm: no server here gives up a request for that.
 QUIET = 0.2
-PATIENCE = 20
+PATIENCE = 20 * float(os.environ.get("PIRN_TEST_SLOWNESS", 1))
 # A request that every server sees.
 LAST = Case("/last", "all before it has been seen", req(b"GET", b"/last", b"Connection: close\r\n"))
 ABSOLUTE = re.compile(r" http://[^/ ]*/?")

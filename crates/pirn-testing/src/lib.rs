@@ -6,7 +6,8 @@
 //! each processor, a second of the clock is a third of one ([`pace`]). So a test passes beside any
 //! load; one that hangs, sleeping or spinning, is ended all the same, if later. Where the kernel
 //! does not know how slow the machine is (it emulates another, or valgrind runs the test), the
-//! variable `PIRN_TEST_PATIENCE` multiplies all limits.
+//! variable `PIRN_TEST_SLOWNESS` says it: it multiplies all limits, and divides what [`fewer`] is
+//! asked for.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -36,7 +37,7 @@ impl Watchdog {
     pub fn start(limit: Duration, hung: impl FnOnce() + Send + 'static) -> Watchdog {
         let (over, is_over) = mpsc::channel();
         let (begin, has_begun) = mpsc::channel::<()>();
-        let mut left = limit.as_secs_f64() * patience();
+        let mut left = limit.as_secs_f64() * slowness();
         std::thread::spawn(move || {
             drop(begin);
             while left > 0.0 {
@@ -55,7 +56,13 @@ impl Watchdog {
 
 /// Returns a limit for what another program bounds, as this machine needs it now.
 pub fn patient(limit: Duration) -> Duration {
-    limit.mul_f64(patience() * pace())
+    limit.mul_f64(slowness() * pace())
+}
+
+/// Returns how often a test does what takes minutes on a slow machine: `count` times on others. The
+/// load does not count, only what is set from outside.
+pub fn fewer(count: usize) -> usize {
+    (count as f64 / slowness()).ceil() as usize
 }
 
 /// Ends this process if it hangs: the child of a fork, which has no watchdog. What the process
@@ -105,9 +112,9 @@ pub fn kernel_tells_calls() -> bool {
 }
 
 /// Returns the factor that is set from outside.
-fn patience() -> f64 {
-    let text = std::env::var("PIRN_TEST_PATIENCE");
+fn slowness() -> f64 {
+    let text = std::env::var("PIRN_TEST_SLOWNESS");
     text.map_or(1.0, |text| {
-        text.parse().expect("PIRN_TEST_PATIENCE is a number")
+        text.parse().expect("PIRN_TEST_SLOWNESS is a number")
     })
 }

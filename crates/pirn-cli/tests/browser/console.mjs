@@ -18,7 +18,7 @@ const [pirn, shop, output] = process.argv.slice(2);
 const { chromium } = createRequire(path.join(process.cwd(), "x.js"))("playwright-core");
 fs.mkdirSync(output, { recursive: true });
 
-const PATIENCE = 30_000;
+const PATIENCE = 30_000 * Number(process.env.PIRN_TEST_SLOWNESS ?? 1);
 const started = [];
 
 /** Starts a program; its lines come one by one. */

@@ -259,7 +259,7 @@ fn in_time(what: String, act: impl FnOnce() + Send + 'static) {
         act();
         done.send(()).unwrap();
     });
-    match is_done.recv_timeout(Duration::from_secs(60)) {
+    match is_done.recv_timeout(pirn_testing::patient(Duration::from_secs(60))) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: something waits for ever"),
         _ => acting.join().unwrap_or_else(|_| panic!("{what}")),
     }

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use pirn::thread::{self, Thread, ThreadState};
 
-pub use pirn_testing::{Watchdog, watched};
+pub use pirn_testing::{Watchdog, fewer, patient, watched};
 
 /// With `--cfg pirn_checked_alloc` every test binary checks what is freed.
 #[cfg(pirn_checked_alloc)]
@@ -102,7 +102,7 @@ fn report_threads() {
             report(&pirn::dump::take().to_string());
             let _ = done.send(()); // The wait below may be over.
         });
-        let _ = is_done.recv_timeout(Duration::from_secs(20));
+        let _ = is_done.recv_timeout(patient(Duration::from_secs(20)));
     }
 }
 

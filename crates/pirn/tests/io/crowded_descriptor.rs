@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::common::{sys, watched};
+use crate::common::memory::has_guard_markers;
+use crate::common::{fewer, sys, watched};
 use pirn::thread::{self, JoinHandle};
 
 /// With this many threads, a walk along all of them per event takes minutes.
@@ -21,10 +22,10 @@ const CROWD_WITHOUT_MARKERS: usize = 5_000;
 /// Not in a scope: if a spawn fails, the test is to fail, and a scope would wait for ever for the
 /// threads that wait.
 fn crowd(wait: impl Fn() + Clone + Send + 'static) -> Vec<JoinHandle<()>> {
-    let size = match std::env::var_os("PIRN_NO_GUARD_MARKERS") {
-        Some(_) => CROWD_WITHOUT_MARKERS,
-        None => CROWD,
-    };
+    let size = fewer(match has_guard_markers() {
+        true => CROWD,
+        false => CROWD_WITHOUT_MARKERS,
+    });
     let arrived = Arc::new(AtomicUsize::new(0));
     let spawn = |_| {
         let (arrived, wait) = (arrived.clone(), wait.clone());

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::common::sys;
+use crate::common::{patient, sys};
 use crate::kinds::{self, Kind, Pair};
 
 /// What happens to a descriptor while a call on it is made.
@@ -81,7 +81,7 @@ pub fn perform(
         until_it_waits(pair.fd(), quiet, shared);
         perform_step(pair, kind, *step, &mut sent, shared);
     }
-    match returned.recv_timeout(PATIENCE) {
+    match returned.recv_timeout(patient(PATIENCE)) {
         Ok(outcome) => outcome,
         Err(_) => vec![HANGS],
     }
@@ -107,7 +107,7 @@ fn queued(fd: i32) -> Option<libc::c_int> {
 fn until_it_waits(fd: i32, quiet: Duration, shared: &Shared) {
     let begin = Instant::now();
     let mut since = None;
-    while !shared.ended.load(SeqCst) && begin.elapsed() < PATIENCE {
+    while !shared.ended.load(SeqCst) && begin.elapsed() < patient(PATIENCE) {
         let elapsed = since.get_or_insert_with(Instant::now).elapsed();
         if !shared.begun.load(SeqCst) {
             since = None;
@@ -145,7 +145,7 @@ fn perform_step(pair: &mut Pair, kind: Kind, step: Step, sent: &mut u8, shared: 
         }
         Step::End => {
             let begin = Instant::now();
-            while !shared.ended.load(SeqCst) && begin.elapsed() < PATIENCE {
+            while !shared.ended.load(SeqCst) && begin.elapsed() < patient(PATIENCE) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -236,7 +236,7 @@ fn take(peer: i32, most: usize, shared: &Shared) {
     let mut taken = 0;
     let mut buffer = [0; 4096];
     let begin = Instant::now();
-    while taken < most && begin.elapsed() < PATIENCE {
+    while taken < most && begin.elapsed() < patient(PATIENCE) {
         let ended = shared.ended.load(SeqCst);
         let room = buffer.len().min(most - taken);
         // SAFETY: room for as many.

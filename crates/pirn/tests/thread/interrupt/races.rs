@@ -9,7 +9,7 @@ use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Duration;
 
 use super::fixture::{AN_HOUR, assert_canceled};
-use crate::common::{child, sys, watched};
+use crate::common::{child, fewer, sys, watched};
 use pirn::thread::{self, Builder};
 
 const ROUNDS: usize = 10_000;
@@ -194,10 +194,10 @@ fn very_many_threads_are_interrupted() {
             socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
         }));
         let mut all = Vec::new();
-        for i in 0..100_000 {
+        for i in 0..fewer(100_000) {
             match Builder::new().spawn(move || nothing.wait(i)) {
                 Ok(handle) => all.push(handle),
-                Err(error) if error.kind() == ErrorKind::OutOfMemory && i > 10_000 => {
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && i > fewer(10_000) => {
                     eprintln!("with {i} threads only: {error}");
                     break;
                 }
