@@ -163,11 +163,18 @@ const IOPRIO_WHO_PROCESS: usize = 1;
 /// Returns what is changed of the OS thread by an option of `prctl` with this first argument, or
 /// `None`.
 fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
-    // linux/prctl.h
+    // linux/prctl.h. A processor knows some of them; the others answer EINVAL.
+    const PR_SVE_SET_VL: c_int = 50;
     const PR_SET_SPECULATION_CTRL: c_int = 53;
+    const PR_PAC_RESET_KEYS: c_int = 54;
+    const PR_SET_TAGGED_ADDR_CTRL: c_int = 55;
     const PR_SET_IO_FLUSHER: c_int = 57;
     const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
+    const PR_PAC_SET_ENABLED_KEYS: c_int = 60;
     const PR_SCHED_CORE: c_int = 62; // Its first command is a query.
+    const PR_SME_SET_VL: c_int = 63;
+    const PR_SET_SHADOW_STACK_STATUS: c_int = 75;
+    const PR_LOCK_SHADOW_STACK_STATUS: c_int = 76;
     const AMBIENT_IS_SET: usize = 1;
     Some(match option {
         libc::PR_SET_NO_NEW_PRIVS => "its `no_new_privs`",
@@ -176,7 +183,13 @@ fn of_prctl(option: c_int, a: usize) -> Option<&'static str> {
             "its capabilities"
         }
         libc::PR_CAP_AMBIENT if a != AMBIENT_IS_SET => "its capabilities",
-        libc::PR_SET_TSC => "its processor's mode",
+        libc::PR_SET_TSC | PR_SET_SHADOW_STACK_STATUS | PR_LOCK_SHADOW_STACK_STATUS => {
+            "its processor's mode"
+        }
+        // A parked thread's stack has return addresses that were signed with the old keys.
+        PR_PAC_RESET_KEYS | PR_PAC_SET_ENABLED_KEYS => "its keys of pointer authentication",
+        PR_SVE_SET_VL | PR_SME_SET_VL => "its length of vectors",
+        PR_SET_TAGGED_ADDR_CTRL => "its treatment of tagged addresses",
         PR_SET_SPECULATION_CTRL => "its speculation controls",
         libc::PR_SET_TIMERSLACK => "its timer slack",
         libc::PR_MCE_KILL | PR_SET_IO_FLUSHER => "its flags of memory",

@@ -7,6 +7,7 @@ use libc::{c_int, c_long, c_uint, c_ulong};
 
 use super::checked;
 use crate::common::{child, on_virtual, sys, watched};
+use pirn_rt::arch::legacy;
 
 unsafe extern "C" {
     fn setfsuid(user: c_uint) -> c_int;
@@ -38,11 +39,11 @@ const REFUSED: [(c_long, [usize; 4]); 22] = [
     (libc::SYS_landlock_restrict_self, [0, 0, 0, 0]),
     (libc::SYS_ioprio_set, [1, 0, 3 << 13, 0]),
     (libc::SYS_set_mempolicy, [1, 0, 0, 0]),
-    (libc::SYS_iopl, [3, 0, 0, 0]),
-    (libc::SYS_ioperm, [0x80, 1, 1, 0]),
+    (legacy::IOPL, [3, 0, 0, 0]),
+    (legacy::IOPERM, [0x80, 1, 1, 0]),
     (libc::SYS_keyctl, [1, 0, 0, 0]),
     (libc::SYS_set_robust_list, [0, 24, 0, 0]),
-    (libc::SYS_arch_prctl, [0x1012, 0, 0, 0]),
+    (legacy::ARCH_PRCTL, [0x1012, 0, 0, 0]),
     (
         libc::SYS_prctl,
         [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0],
@@ -53,8 +54,17 @@ const REFUSED: [(c_long, [usize; 4]); 22] = [
     ),
 ];
 
+// linux/prctl.h
+const PR_SVE_SET_VL: c_int = 50;
+const PR_SET_SPECULATION_CTRL: c_int = 53;
+const PR_PAC_RESET_KEYS: c_int = 54;
+const PR_SET_TAGGED_ADDR_CTRL: c_int = 55;
+const PR_PAC_SET_ENABLED_KEYS: c_int = 60;
+const PR_SME_SET_VL: c_int = 63;
+const PR_SET_SHADOW_STACK_STATUS: c_int = 75;
+
 /// The options of `prctl` that are.
-const OPTIONS: [c_int; 10] = [
+const OPTIONS: [c_int; 16] = [
     libc::PR_SET_NO_NEW_PRIVS,
     libc::PR_SET_SECCOMP,
     libc::PR_CAPBSET_DROP,
@@ -62,9 +72,15 @@ const OPTIONS: [c_int; 10] = [
     libc::PR_SET_KEEPCAPS,
     libc::PR_CAP_AMBIENT,
     libc::PR_SET_TSC,
-    libc::PR_SET_SPECULATION_CTRL,
+    PR_SET_SPECULATION_CTRL,
     libc::PR_SET_TIMERSLACK,
     libc::PR_MCE_KILL,
+    PR_SVE_SET_VL,
+    PR_PAC_RESET_KEYS,
+    PR_SET_TAGGED_ADDR_CTRL,
+    PR_PAC_SET_ENABLED_KEYS,
+    PR_SME_SET_VL,
+    PR_SET_SHADOW_STACK_STATUS,
 ];
 
 #[watched]

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::{io, ptr};
 
-use libc::c_int;
+use libc::{c_char, c_int};
 
 use super::{checked, nowhere};
 use crate::common::{block_then, child, most_carriers, on_virtual, watched};
@@ -136,8 +136,8 @@ fn waiting_for_any_child() {
 #[watched]
 fn streams_under_glibcs_own_names() {
     unsafe extern "C" {
-        fn _IO_fopen(path: *const i8, mode: *const i8) -> *mut libc::FILE;
-        fn _IO_popen(command: *const i8, mode: *const i8) -> *mut libc::FILE;
+        fn _IO_fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE;
+        fn _IO_popen(command: *const c_char, mode: *const c_char) -> *mut libc::FILE;
         fn _IO_fclose(stream: *mut libc::FILE) -> c_int;
     }
     let f = || {
@@ -161,7 +161,7 @@ fn streams_under_glibcs_own_names() {
 #[watched]
 fn file_systems_under_glibcs_own_name() {
     unsafe extern "C" {
-        fn __statfs(path: *const i8, out: *mut libc::statfs) -> c_int;
+        fn __statfs(path: *const c_char, out: *mut libc::statfs) -> c_int;
     }
     let f = || {
         // SAFETY: a path and room for the answer; the kernel copes with any address.
