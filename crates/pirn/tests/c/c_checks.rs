@@ -23,10 +23,13 @@ pub fn cc(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Option<()> 
     {
         return Some(());
     }
-    match Command::new("cc").args(&arguments).status() {
+    // As build scripts find the compiler, which may be one for another machine than this.
+    let variable = format!("CC_{}_unknown_linux_gnu", std::env::consts::ARCH);
+    let compiler = std::env::var(variable).unwrap_or("cc".to_owned());
+    match Command::new(&compiler).args(&arguments).status() {
         Ok(status) => assert!(status.success()),
         Err(error) => {
-            skip(&format!("no C compiler `cc` ({error})"));
+            skip(&format!("no C compiler `{compiler}` ({error})"));
             return None;
         }
     }

@@ -1,6 +1,7 @@
 // Signals to threads, natively and with virtual threads.
 #define _GNU_SOURCE
 #include "posix_checks.h"
+#include "processor.h"
 #include "signal_checks.h"
 #include <setjmp.h>
 #include <ucontext.h>
@@ -12,12 +13,10 @@ extern const char loop_begins[], loop_ends[];
 
 __attribute__((noinline)) static long spin_until_changed(void)
 {
-	register long counts __asm__("r12") = 7;
+	register long counts __asm__(KEPT_NAME) = 7;
 	spins = 1;
 	__asm__ volatile(".globl loop_begins, loop_ends\n"
-			 "loop_begins: cmp $7, %0\n"
-			 "je loop_begins\n"
-			 "loop_ends:"
+			 LOOP_WHILE_7
 			 : "+r"(counts)
 			 :
 			 : "cc");
@@ -27,15 +26,14 @@ __attribute__((noinline)) static long spin_until_changed(void)
 static void change(int signal, siginfo_t *info, void *argument)
 {
 	(void)signal, (void)info;
-	greg_t *registers = ((ucontext_t *)argument)->uc_mcontext.gregs;
+	ucontext_t *context = argument;
 	char local;
-	const char *pc = (const char *)registers[REG_RIP];
-	intptr_t depth = registers[REG_RSP] - (intptr_t)&local;
+	const char *pc = (const char *)PC(context);
+	intptr_t depth = SP(context) - (intptr_t)&local;
 	// The next signal may find it where the first one has: it need not have run since.
-	if (pc >= loop_begins && pc < loop_ends && registers[REG_R12] == 7) {
-		say("in the loop, r12 is %lld, above the handler %d\n", registers[REG_R12],
-		    depth > 0 && depth < 1 << 16);
-		registers[REG_R12] = 42;
+	if (pc >= loop_begins && pc < loop_ends && KEPT(context) == 7) {
+		say("in the loop, above the handler %d\n", depth > 0 && depth < 1 << 16);
+		KEPT(context) = 42;
 	}
 }
 
@@ -96,10 +94,8 @@ static void note_stack(int signal, siginfo_t *info, void *context)
 		CHECK(pthread_kill(pthread_self(), SIGUSR2) == 0);
 		siglongjmp(out, 1);
 	}
-	if (signal == SIGILL) {
-		greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-		registers[REG_RIP] += 2; // `ud2`
-	}
+	if (signal == SIGILL)
+		PC((ucontext_t *)context) += UNDEFINED_SIZE;
 }
 
 static void *with_own_stack(void *unused)
@@ -116,7 +112,7 @@ static void *with_own_stack(void *unused)
 			*(volatile char *)8 = 1;
 		CHECK(!is_on(own_stack) && !says_on_stack());
 		sched_yield();
-		__asm__ volatile("ud2");
+		__asm__ volatile(UNDEFINED);
 		CHECK(on_own == 6);
 	}
 	CHECK(sigaltstack(NULL, &before) == 0 && before.ss_sp == own_stack);
@@ -126,7 +122,7 @@ static void *with_own_stack(void *unused)
 	CHECK(sigaltstack(NULL, &before) == 0 && before.ss_flags == SS_DISABLE);
 	on_own = 0, nested = 1;
 	memset(own_stack, 0x5a, STACK);
-	__asm__ volatile("ud2");
+	__asm__ volatile(UNDEFINED);
 	CHECK(on_own == 0);
 	free(own_stack);
 	return unused;

@@ -1,20 +1,17 @@
 // State of a thread's registers that few programs change: it is the thread's own, and inherited.
 #include "posix_checks.h"
-#include <asm/prctl.h>
+#include "processor.h"
 #include <fenv.h>
-#include <xmmintrin.h>
+#include <inttypes.h>
 
 size_t (*pirn_count_pthreads)(uint64_t *counts, size_t room); // used by other checks
-
-int arch_prctl(int code, unsigned long address);
 
 enum { ROUNDS = 200, CROWD = 20 };
 
 static void say_floats(const char *who)
 {
-	unsigned short x87;
-	__asm__ volatile("fnstcw %0" : "=m"(x87));
-	say("%s: %x, MXCSR %x, x87 %x\n", who, fegetround(), _mm_getcsr() & ~0x3f, x87);
+	uint64_t controls = float_controls() & ~(uint64_t)FLOAT_FLAGS;
+	say("%s: %x, controls %" PRIx64 "\n", who, fegetround(), controls);
 }
 
 static void *say_own_floats(void *who)
@@ -32,19 +29,23 @@ void check_floats(void)
 	int modes[] = { FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO };
 	for (int i = 0; i < 4; i++) {
 		CHECK(fesetround(modes[i]) == 0);
-		_mm_setcsr((_mm_getcsr() & ~0x8040u) | (i & 1 ? 0x8000 : 0) | (i & 2 ? 0x40 : 0));
-		unsigned short x87;
-		__asm__ volatile("fnstcw %0" : "=m"(x87));
-		x87 = (x87 & ~0x300) | (i == 1 ? 0x200 : 0x300); // double precision, or extended
-		__asm__ volatile("fldcw %0" : : "m"(x87));
+		set_float_controls(float_variant(float_controls(), i));
 		join(begin(say_own_floats, "created"));
 		say_floats("creator");
 	}
-	CHECK(feenableexcept(FE_OVERFLOW) >= 0);
-	join(begin(say_own_floats, "traps"));
-	CHECK(fedisableexcept(FE_OVERFLOW) >= 0 && fesetenv(FE_DFL_ENV) == 0);
+	// Not every processor has traps.
+	if (feenableexcept(FE_OVERFLOW) >= 0) {
+		join(begin(say_own_floats, "traps"));
+		CHECK(fedisableexcept(FE_OVERFLOW) >= 0);
+	}
+	CHECK(fesetenv(FE_DFL_ENV) == 0);
 	join(begin(say_own_floats, "default"));
 }
+
+#if defined(__x86_64__)
+#include <asm/prctl.h>
+
+int arch_prctl(int code, unsigned long address);
 
 static uint64_t read_gs(void)
 {
@@ -88,24 +89,14 @@ void check_gs(void)
 	join(begin(have_no_gs, NULL));
 	say("done\n");
 }
-
-static unsigned read_rights(void)
-{
-	unsigned rights, high;
-	__asm__ volatile("rdpkru" : "=a"(rights), "=d"(high) : "c"(0));
-	return rights;
-}
-
-static void write_rights(unsigned rights)
-{
-	__asm__ volatile("wrpkru" : : "a"(rights), "c"(0), "d"(0) : "memory");
-}
+#endif
 
 static void *keep_rights(void *argument)
 {
-	unsigned key = *(unsigned *)argument, before = read_rights();
+	unsigned key = *(unsigned *)argument;
+	uint64_t before = read_rights();
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		unsigned rights = (before & ~(3u << (2 * key))) | (i % 3) << (2 * key);
+		uint64_t rights = changed_rights(before, key, i);
 		write_rights(rights);
 		if (i % 10)
 			sched_yield();

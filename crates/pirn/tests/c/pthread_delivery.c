@@ -1,6 +1,7 @@
 // Checks of how signals are delivered to threads that `pthread_create` has made virtual, as a
 // library: the functions that begin with `check_` are called by `pthread_delivery.rs`.
 #include "signal_checks.h"
+#include "processor.h"
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -160,34 +161,22 @@ void check_masked_waits(void)
 
 // The floating point environment of a handler, and of what it has interrupted.
 
-static unsigned own_control, in_handler;
-
-static unsigned control(void)
-{
-	unsigned short x87;
-	__asm__ volatile("fnstcw %0" : "=m"(x87));
-	return (unsigned)x87 << 16 | __builtin_ia32_stmxcsr();
-}
+static uint64_t own_controls, in_handler;
 
 static void change_float(int signal, siginfo_t *info, void *context)
 {
 	(void)signal, (void)info, (void)context;
-	unsigned short up = 0x0b7f;
-	in_handler = control();
-	__builtin_ia32_ldmxcsr(0x5fbf);
-	__asm__ volatile("fldcw %0" : : "m"(up));
+	in_handler = float_controls();
+	set_float_controls(FLOAT_UP);
 }
 
 void check_float(void)
 {
-	unsigned short down = 0x077f, nearest = 0x037f;
 	install(SIGUSR1, change_float, 0);
-	__builtin_ia32_ldmxcsr(0xbf80);
-	__asm__ volatile("fldcw %0" : : "m"(down));
-	own_control = control();
+	set_float_controls(FLOAT_DOWN);
+	own_controls = float_controls();
 	CHECK(pthread_kill(pthread_self(), SIGUSR1) == 0);
-	CHECK(in_handler == 0x037f1f80);
-	CHECK(control() == own_control);
-	__builtin_ia32_ldmxcsr(0x1f80);
-	__asm__ volatile("fldcw %0" : : "m"(nearest));
+	CHECK(in_handler == FLOAT_DEFAULT);
+	CHECK(float_controls() == own_controls);
+	set_float_controls(FLOAT_DEFAULT);
 }

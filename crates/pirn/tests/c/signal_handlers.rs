@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering:
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
+use crate::common::processor::{skip_undefined, undefined};
 use crate::common::sys::{self, check, on_signal};
 use crate::common::{TempDir, child, on_virtual, watched};
 use libc::SIGUSR2;
@@ -519,8 +520,8 @@ extern "C" fn skip_instruction(_: c_int, _: *mut libc::siginfo_t, context: *mut 
     pirn::block_on(async { thread::yield_now() });
     thread::scope(|scope| _ = scope.spawn(|| ()).join());
     FAULTS.fetch_add(1, SeqCst);
-    // SAFETY: the context of a handler, interrupted before an instruction of two bytes.
-    unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
+    // SAFETY: the handler of an undefined instruction.
+    unsafe { skip_undefined(context) };
 }
 
 /// A handler of a fault does not leave its carrier, whose other threads have faults as well.
@@ -537,8 +538,7 @@ fn a_handler_of_a_fault_never_parks() {
         }
         thread::scope(|scope| {
             for _ in 0..THREADS {
-                // SAFETY: the handler skips it.
-                scope.spawn(|| unsafe { core::arch::asm!("ud2") });
+                scope.spawn(undefined);
             }
         });
         assert_eq!(FAULTS.load(SeqCst), THREADS);

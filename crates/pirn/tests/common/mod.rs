@@ -7,6 +7,7 @@ pub mod child;
 pub mod float;
 pub mod leaf;
 pub mod memory;
+pub mod processor;
 pub mod registers;
 pub mod stack;
 pub mod sys;

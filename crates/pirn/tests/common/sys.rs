@@ -5,7 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-use libc::{c_int, c_long, c_void};
+use libc::{c_int, c_void};
+
+pub use super::processor::inline;
 
 /// Turns the C convention (-1 and `errno`) into a `Result`.
 pub fn check<N: Into<i64> + Copy>(result: N) -> io::Result<N> {
@@ -190,29 +192,6 @@ pub fn set_socket_option<T>(socket: &impl AsRawFd, level: c_int, name: c_int, va
         )
     })
     .unwrap();
-}
-
-/// Makes a system call that only the kernel sees.
-pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
-    let result;
-    // SAFETY: the callers pass what the call takes.
-    unsafe {
-        #[cfg(target_arch = "aarch64")]
-        std::arch::asm!(
-            "svc #0",
-            in("x8") number,
-            inlateout("x0") a as isize => result,
-            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") 0,
-        );
-        #[cfg(target_arch = "x86_64")]
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") 0,
-            lateout("rcx") _, lateout("r11") _,
-        );
-    }
-    result
 }
 
 /// Blocks or unblocks a signal for the running thread. Returns the set of this signal.

@@ -13,6 +13,12 @@ use crate::common::{block_then, child, most_carriers, on_virtual, watched};
 use libc::{c_int, c_long};
 use pirn::metrics::{Carrier, CarrierState};
 use pirn::thread;
+use pirn_rt::arch::legacy;
+
+/// Returns the calls that this processor has: [`legacy`] has negative numbers for others.
+fn existing<const N: usize>(calls: [c_long; N]) -> impl Iterator<Item = c_long> {
+    calls.into_iter().filter(|&call| call >= 0)
+}
 
 fn inline_set_nonblocking(fd: &impl AsRawFd, on: bool) {
     let on = c_int::from(on);
@@ -31,8 +37,8 @@ fn inline_set_flags(fd: &impl AsRawFd, flags: c_int) {
     );
 }
 
-fn inline_dup2(from: RawFd, onto: RawFd) {
-    let result = inline(libc::SYS_dup2, from as usize, onto as usize, 0, 0, 0);
+fn inline_dup3(from: RawFd, onto: RawFd) {
+    let result = inline(libc::SYS_dup3, from as usize, onto as usize, 0, 0, 0);
     assert_eq!(result, onto as isize);
 }
 
@@ -122,7 +128,7 @@ fn a_timeout_that_was_set_inline_before_the_first_wait_fires() {
 fn a_number_that_means_another_file_since_an_inline_dup2_is_waited_for_anew() {
     let (mut reader, _old) = used_pipe();
     let (other, mut writer) = io::pipe().unwrap();
-    inline_dup2(other.as_raw_fd(), reader.as_raw_fd());
+    inline_dup3(other.as_raw_fd(), reader.as_raw_fd());
     read_what_comes_later(&mut reader, &mut writer);
 }
 
@@ -203,7 +209,7 @@ fn all_of_many_numbers_are_waited_for_anew() -> bool {
             thread::yield_now();
         }
         for &number in &numbers {
-            inline_dup2(other.as_raw_fd(), number);
+            inline_dup3(other.as_raw_fd(), number);
         }
         let in_time = first.elapsed() < Duration::from_millis(900);
         match in_time {
@@ -250,7 +256,7 @@ fn who_waited_on_a_spare_carrier_is_woken_by_another() {
             while pirn::metrics::snapshot()["threads.waiting"] == 0 {
                 std::thread::yield_now();
             }
-            inline_dup2(other.as_raw_fd(), number);
+            inline_dup3(other.as_raw_fd(), number);
             writer.write_all(b"x").unwrap();
         });
     });
@@ -281,7 +287,7 @@ fn a_close_by_number_wakes_the_readers() {
 
 #[watched]
 fn duplicates_made_by_number_are_known() {
-    for call in [libc::SYS_dup2, libc::SYS_dup3] {
+    for call in existing([legacy::DUP2, libc::SYS_dup3]) {
         let (mut reader, _old) = used_pipe();
         let (other, mut writer) = io::pipe().unwrap();
         let onto = reader.as_raw_fd() as usize;
@@ -321,7 +327,7 @@ fn wait_by_number(number: c_long, fd: RawFd, time: *const libc::timespec) -> c_l
     // SAFETY: one entry or set, a time, and the address and size of no mask.
     sys::check(unsafe {
         match number {
-            libc::SYS_poll => libc::syscall(number, &raw mut entry, 1, -1),
+            legacy::POLL => libc::syscall(number, &raw mut entry, 1, -1),
             libc::SYS_ppoll => libc::syscall(number, &raw mut entry, 1, time, 0, 8),
             _ => {
                 let mut set: libc::fd_set = std::mem::zeroed();
@@ -336,7 +342,7 @@ fn wait_by_number(number: c_long, fd: RawFd, time: *const libc::timespec) -> c_l
 
 #[watched]
 fn polls_by_number_do_not_keep_a_carrier() {
-    for number in [libc::SYS_poll, libc::SYS_ppoll, libc::SYS_pselect6] {
+    for number in existing([legacy::POLL, libc::SYS_ppoll, libc::SYS_pselect6]) {
         let pipes = crate::common::pipes(2 * most_carriers());
         let wait = |i: usize| {
             let fd = pipes[i].0.as_raw_fd();

@@ -6,12 +6,14 @@ use std::sync::Mutex;
 use crate::common::{child, skip, watched};
 use pirn::thread;
 
-/// The folders in which Debian and Fedora have them.
-const FOLDERS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
-
 /// Runs `body` in a child with the first of these libraries that exists.
 fn preloading(names: &[&str], body: impl Fn()) {
-    let paths = FOLDERS
+    // Where Debian and Fedora have them.
+    let folders = [
+        format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH),
+        "/usr/lib64".to_owned(),
+    ];
+    let paths = folders
         .iter()
         .flat_map(|folder| names.iter().map(|name| Path::new(folder).join(name)));
     match { paths }.find(|path| path.exists()) {

@@ -19,6 +19,7 @@ use libc::{
     EAGAIN, EINVAL, EIO, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EOPNOTSUPP, EPERM, c_int, c_long,
 };
 use pirn::thread::{self, Builder};
+use pirn_rt::arch::legacy;
 
 /// Calls that the runtime makes, each with the ones that take its place if it fails, and errors of
 /// theirs: what the kernel documents, and what seccomp profiles answer.
@@ -30,7 +31,6 @@ const CALLS: &[(&[c_long], &[i32])] = &[
     (&[libc::SYS_epoll_ctl], &[ENOMEM, ENOSPC, EPERM]),
     (&[libc::SYS_epoll_pwait2], &[ENOSYS, EPERM, EINVAL]),
     (&[libc::SYS_epoll_pwait2, libc::SYS_epoll_pwait], &[EPERM]),
-    (&[libc::SYS_epoll_wait], &[ENOSYS, EPERM]),
     (&[libc::SYS_epoll_create1], &[ENOMEM, EMFILE]),
     (&[libc::SYS_eventfd2], &[ENOMEM, EMFILE]),
     (&[libc::SYS_signalfd4], &[ENOMEM, EMFILE, EPERM]),
@@ -66,7 +66,7 @@ const CALLS: &[(&[c_long], &[i32])] = &[
     (&[libc::SYS_nanosleep], &[EPERM]),
     (&[libc::SYS_clock_gettime], &[EPERM]),
     (&[libc::SYS_prctl], &[EPERM]),
-    (&[libc::SYS_arch_prctl], &[EINVAL, EPERM]),
+    (&[legacy::ARCH_PRCTL], &[EINVAL, EPERM]),
     (&[libc::SYS_get_robust_list], &[ENOSYS, EPERM]),
     (&[libc::SYS_waitid], &[ENOSYS, EPERM]),
 ];

@@ -2,7 +2,6 @@
 //!
 //! Each test runs with one carrier and no spare ones, so that nothing but preemption can help.
 
-use std::arch::asm;
 use std::ffi::{c_int, c_void};
 use std::hint;
 use std::os::unix::process::CommandExt;
@@ -13,6 +12,7 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
+use crate::common::float::Control;
 use crate::common::registers::registers_stay;
 use crate::common::sys::check;
 use crate::common::{SetAtEnd, child, watched};
@@ -243,7 +243,6 @@ fn code_that_lives_in_libc_gives_way() {
 
 #[watched]
 fn all_registers_stay() {
-    assert!(is_x86_feature_detected!("avx2"));
     alone(|| {
         let dirty = AtomicU64::new(1);
         let work = || assert!(registers_stay(dirty.fetch_add(0x1234_5678_9abc, Relaxed)));
@@ -257,22 +256,14 @@ fn all_registers_stay() {
 fn rounding_modes_stay() {
     alone(|| {
         let work = || {
-            // SAFETY: the default control word.
-            unsafe { asm!("ldmxcsr [{}]", in(reg) &0x1f80u32) };
+            Control::DEFAULT.set();
             hint::spin_loop();
         };
         beside(2, work, || {
-            let up = 0x1f80u32 | 2 << 13;
-            let mut now = 0u32;
-            // SAFETY: only the rounding mode is changed, and it is set back.
-            unsafe {
-                asm!("ldmxcsr [{}]", in(reg) &up);
-                be_preempted(100, || {
-                    asm!("stmxcsr [{}]", in(reg) &mut now);
-                    assert_eq!(now & 0xffc0, up & 0xffc0);
-                });
-                asm!("ldmxcsr [{}]", in(reg) &0x1f80u32);
-            }
+            let other = Control::rounding(2);
+            other.set();
+            be_preempted(100, || assert_eq!(Control::get(), other));
+            Control::DEFAULT.set();
         });
     });
 }

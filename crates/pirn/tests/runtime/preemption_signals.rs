@@ -12,9 +12,10 @@ use std::sync::atomic::{
 use std::time::Duration;
 
 use super::preemption::{alone, beside};
+use crate::common::processor::{skip_undefined, undefined};
 use crate::common::sys::check;
 use crate::common::watched;
-use libc::{SIGTRAP, SIGURG, SIGUSR1, sigaction, sighandler_t};
+use libc::{SIGILL, SIGURG, SIGUSR1, sigaction, sighandler_t};
 use pirn::thread;
 
 /// The number of times that the program's handlers have run.
@@ -113,7 +114,7 @@ thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
 static MOVED: AtomicUsize = AtomicUsize::new(0);
 
 /// Computes for longer than a short slice.
-extern "C" fn compute(_: c_int) {
+extern "C" fn compute(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     fn place() -> (usize, usize, c_int) {
         // SAFETY: a query.
         let stack = unsafe {
@@ -132,6 +133,8 @@ extern "C" fn compute(_: c_int) {
     }
     MOVED.fetch_add(usize::from(place() != before), SeqCst);
     HANDLED.fetch_add(1, SeqCst);
+    // SAFETY: the handler of an undefined instruction.
+    unsafe { skip_undefined(context) };
 }
 
 /// Installs an action by the system call, as a program does that does not trust its C library.
@@ -163,7 +166,7 @@ fn install_by_number(signal: c_int, handler: sighandler_t, flags: c_int) {
 
 #[watched]
 fn a_thread_is_not_preempted_in_a_handler() {
-    let handler = compute as extern "C" fn(c_int) as sighandler_t;
+    let handler = compute as *const () as sighandler_t;
     let kinds = [
         0,
         libc::SA_NODEFER,
@@ -172,16 +175,15 @@ fn a_thread_is_not_preempted_in_a_handler() {
     ];
     let check_all = |install: &dyn Fn(c_int)| {
         for flags in kinds {
-            install(flags | libc::SA_RESTART);
+            install(flags | libc::SA_RESTART | libc::SA_SIGINFO);
             let numbers = AtomicUsize::new(1);
             let over = AtomicBool::new(false);
             let work = || {
                 if NUMBER.get() == 0 {
                     NUMBER.set(numbers.fetch_add(1, Relaxed));
                 }
-                // Signals to the process do not come to carriers. A trap comes to where it is.
-                // SAFETY: the handler returns behind it, and keeps all registers.
-                unsafe { std::arch::asm!("int3") };
+                // Signals to the process do not come to carriers. A fault comes to where it is.
+                undefined();
             };
             beside(4, work, || {
                 let before = HANDLED.load(SeqCst);
@@ -196,9 +198,9 @@ fn a_thread_is_not_preempted_in_a_handler() {
     };
     alone(|| {
         check_all(&|flags| {
-            install(SIGTRAP, &action(handler, flags));
+            install(SIGILL, &action(handler, flags));
         });
-        check_all(&|flags| install_by_number(SIGTRAP, handler, flags));
-        install(SIGTRAP, &action(libc::SIG_DFL, 0));
+        check_all(&|flags| install_by_number(SIGILL, handler, flags));
+        install(SIGILL, &action(libc::SIG_DFL, 0));
     });
 }

@@ -1,7 +1,6 @@
 //! Spare carriers: threads that compute, spin, or block in the kernel do not keep the others from
 //! running.
 
-use std::arch::asm;
 use std::cell::Cell;
 use std::hint;
 use std::io::{Read, Write};
@@ -9,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -284,21 +284,14 @@ fn threads_behind_a_stuck_one_are_not_forgotten_by_the_busy() {
 
 /// Calls the kernel's `read` directly, which the runtime does not see.
 fn inline_read(fd: i32, byte: &mut u8) -> isize {
-    let result: isize;
-    // SAFETY: one byte may be written.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_read as isize => result,
-            in("rdi") fd as isize,
-            in("rsi") byte,
-            in("rdx") 1,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    sys::inline(
+        libc::SYS_read,
+        fd as usize,
+        ptr::from_mut(byte).addr(),
+        1,
+        0,
+        0,
+    )
 }
 
 #[watched]

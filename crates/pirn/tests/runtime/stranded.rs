@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use crate::common::{child, watched};
+use crate::common::{child, sys, watched};
 use pirn::thread;
 
 /// Two carriers, one of them spare.
@@ -12,20 +12,7 @@ const TWO_CARRIERS: [(&str, &str); 2] = [("PIRN_PARALLELISM", "1"), ("PIRN_SPARE
 /// Reads a byte of standard input without libc. Returns the number of bytes.
 fn read_unseen() -> isize {
     let mut byte = 0_u8;
-    let result: isize;
-    // SAFETY: `read` into one byte of ours; the kernel clobbers rcx and r11 only.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_read as isize => result,
-            in("rdi") 0,
-            in("rsi") &raw mut byte,
-            in("rdx") 1,
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
-    result
+    sys::inline(libc::SYS_read, 0, (&raw mut byte).addr(), 1, 0, 0)
 }
 
 #[watched]

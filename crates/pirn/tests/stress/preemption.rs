@@ -2,7 +2,6 @@
 //! others that wait for each other. With slices as short as they can be, a thread is interrupted at
 //! any instruction sooner or later.
 
-use std::arch::asm;
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,6 +15,7 @@ use std::sync::{Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::threads::{length, limit};
+use crate::common::processor::in_many_steps;
 use crate::common::registers::registers_stay;
 use crate::common::{Rng, TempDir, child, watched};
 use pirn::thread;
@@ -35,7 +35,7 @@ const COMPUTING: [(&str, Work); 13] = [
     ("backtraces", backtraces),
     ("thread-locals", thread_locals),
     ("registers", registers),
-    ("string instructions", string_instructions),
+    ("steps of instructions", in_many_steps),
     ("sorting", sorting),
     ("streams", streams),
     ("spawning", spawning),
@@ -125,23 +125,6 @@ fn thread_locals(number: u64) {
 
 fn registers(number: u64) {
     assert!(registers_stay(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-}
-
-fn string_instructions(number: u64) {
-    let from = [number as u8; 5000];
-    let mut to = [0u8; 5000];
-    let last = from.len() - 1;
-    // SAFETY: both arrays are copied whole, upwards and then downwards.
-    unsafe {
-        asm!("rep movsb", inout("rcx") from.len() => _,
-            inout("rsi") from.as_ptr() => _, inout("rdi") to.as_mut_ptr() => _);
-        assert_eq!(from, to);
-        to.fill(0);
-        asm!("std", "rep movsb", "cld", inout("rcx") from.len() => _,
-            inout("rsi") from.as_ptr().add(last) => _,
-            inout("rdi") to.as_mut_ptr().add(last) => _);
-    }
-    assert_eq!(from, to);
 }
 
 fn sorting(number: u64) {
