@@ -145,20 +145,11 @@ pub(super) unsafe fn keep(signal: c_int, info: *const siginfo_t) -> bool {
         return false;
     }
     let process = std::process::id();
-    let plain = sending::plain(signal);
     let action = handler::kernels_action(signal);
-    let (info, own) = match action.sa_flags & libc::SA_SIGINFO {
-        0 => (&plain, true), // The kernel has written none.
-        // SAFETY: the caller's contract; a signal that a process has sent, or the kernel in the
-        // name of the caller.
-        _ => unsafe {
-            let sender = (*info).si_pid().cast_unsigned();
-            (
-                &*info,
-                (*info).si_code == libc::SI_USER && sender == process,
-            )
-        },
-    };
+    // SAFETY: the caller's contract; a signal that a process has sent, or the kernel in the name of
+    // the caller.
+    let (info, sender) = unsafe { (&*info, (*info).si_pid().cast_unsigned()) };
+    let own = info.si_code == libc::SI_USER && sender == process;
     let running = vthread::current();
     // SAFETY: it waits for its call, which this thread makes.
     let waits = || unsafe { behalf.as_ref() };

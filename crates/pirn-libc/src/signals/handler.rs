@@ -86,7 +86,7 @@ pub(crate) fn prepare() {
 ///
 /// Unwinds if the handler does.
 unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the context that the kernel gives to each handler, whatever its flags.
+    // SAFETY: the context that the kernel gives to a handler with SA_SIGINFO.
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && unsafe { arch::recover(context) } {
         return; // The program's handler might not pass on a fault that it does not know.
     }
@@ -94,7 +94,7 @@ unsafe extern "C-unwind" fn dispatch(signal: c_int, info: *mut siginfo_t, contex
     if unsafe { default::keep(signal, info) } {
         return;
     }
-    // SAFETY: the kernel's own arguments. Flags are the kernel's matter.
+    // SAFETY: the kernel's own arguments. Other flags are the kernel's matter.
     unsafe { call(noted(signal), signal, info, context, 0) };
 }
 
@@ -214,12 +214,14 @@ pub unsafe fn sigaction(
     // Read before it is written: the two may be the same.
     let mut copy = action.copied();
     let known = noted(signal);
-    let masked = MASKED.load(Ordering::Relaxed) & bit(signal) != 0;
+    let is_in = |set: &AtomicU64| set.load(Ordering::Relaxed) & bit(signal) != 0;
+    let (masked, plain) = (is_in(&MASKED), is_in(&PLAIN));
     if let Some(copy) = &mut copy {
         if is_function(copy.sa_sigaction) && copy.sa_sigaction != dispatcher() {
             // Before it is installed, because it may be called at once.
             note(signal, copy.sa_sigaction);
             copy.sa_sigaction = dispatcher();
+            ask_for_information(signal, copy);
         }
         mask_preemption(signal, copy);
         default::stand_in(signal, copy);
@@ -230,6 +232,9 @@ pub unsafe fn sigaction(
         let old = &mut *old;
         if old.sa_sigaction == dispatcher() {
             old.sa_sigaction = known;
+            if plain {
+                old.sa_flags &= !libc::SA_SIGINFO;
+            }
         }
         if is_function(old.sa_sigaction) && !masked {
             *masks::bits(&mut old.sa_mask) &= !urgent::BIT;
@@ -270,6 +275,21 @@ fn mask_preemption(signal: c_int, action: &mut libc::sigaction) {
         false => MASKED.fetch_and(!bit(signal), Ordering::Relaxed),
     };
     *mask |= urgent::BIT;
+}
+
+/// The signals whose handlers the program has installed without `SA_SIGINFO`. Relaxed: for queries
+/// only.
+static PLAIN: AtomicU64 = AtomicU64::new(0);
+
+/// Has the kernel pass the information and the context to [`dispatch`], and notes whether the
+/// program wanted them. Without the flag, AArch64's kernel leaves the registers of these arguments
+/// as the interrupted code had them.
+fn ask_for_information(signal: c_int, action: &mut libc::sigaction) {
+    match action.sa_flags & libc::SA_SIGINFO {
+        0 => PLAIN.fetch_or(bit(signal), Ordering::Relaxed),
+        _ => PLAIN.fetch_and(!bit(signal), Ordering::Relaxed),
+    };
+    action.sa_flags |= libc::SA_SIGINFO;
 }
 
 /// The signals for which `signal` installs handlers without `SA_RESTART`, as `siginterrupt` has
@@ -353,11 +373,6 @@ unsafe fn put_off(signal: c_int, info: *const siginfo_t, context: *mut c_void) -
         return false;
     }
     let action = kernels_action(signal);
-    let plain = sending::plain(signal);
-    let info = match action.sa_flags & libc::SA_SIGINFO {
-        0 => &raw const plain, // The kernel has written none.
-        _ => info,
-    };
     let before = sys::blocked_signals();
     sys::block_only(before | OTHERS);
     let (process, thread) = (std::process::id(), sys::os_thread_id());
