@@ -15,11 +15,11 @@
 //!
 //! A program with more rights than its caller reads none of them (`secure_getenv`).
 
+mod arch;
 mod atfork;
 mod children;
 mod dump;
 mod go;
-mod thread_locals;
 mod unwinding;
 
 extern crate pirn_posix as _;

@@ -11,9 +11,9 @@
 //! come from the unwinder of the program, whose private structures ours might lay out in another
 //! way.
 
-use core::arch::global_asm;
+use crate::arch;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed, Ordering::Release};
 
 /// Defines the functions, in the order of [`NAMES`].
 macro_rules! functions {
@@ -27,23 +27,7 @@ macro_rules! functions {
         /// Their addresses in libgcc; null: not looked up.
         static FOUND: [AtomicPtr<c_void>; NAMES.len()] =
             [const { AtomicPtr::new(core::ptr::null_mut()) }; NAMES.len()];
-        $(
-            // `rax` has no argument of any of them.
-            global_asm!(
-                concat!(".globl ", stringify!($name)),
-                concat!(".hidden ", stringify!($name)),
-                concat!(".type ", stringify!($name), ",@function"),
-                concat!(stringify!($name), ":"),
-                concat!("mov rax, [rip + {found} + 8 * ", $index, "]"),
-                "test rax, rax",
-                "je 2f",
-                "jmp rax",
-                concat!("2: mov eax, ", $index),
-                "jmp {find}",
-                found = sym FOUND,
-                find = sym find,
-            );
-        )*
+        arch::define!(FOUND, look_up: $($index $name)*);
     };
 }
 
@@ -64,30 +48,6 @@ functions! {
     13 _Unwind_FindEnclosingFunction
 }
 
-/// Looks up the function with the number in `eax`, and goes on there.
-///
-/// # Safety
-/// Jumped to from the functions above only.
-#[unsafe(naked)]
-unsafe extern "C" fn find() {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8", // rsp is a multiple of 16 again
-        "mov edi, eax",
-        "call {look_up}",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        look_up = sym look_up,
-    )
-}
-
 /// Looks up all functions, and returns the address of one.
 extern "C" fn look_up(index: usize) -> *mut c_void {
     unsafe extern "C" {
@@ -99,12 +59,13 @@ extern "C" fn look_up(index: usize) -> *mut c_void {
         let library = dlopen(c"libgcc_s.so.1".as_ptr(), libc::RTLD_NOW);
         for (name, found) in NAMES.iter().zip(&FOUND) {
             if !library.is_null() {
-                // Relaxed: addresses of code, the same each time.
-                found.store(dlsym(library, name.as_ptr()), Relaxed);
+                // Release: pairs with the acquire of `arch::define!`: the jump finds the library
+                // relocated.
+                found.store(dlsym(library, name.as_ptr()), Release);
             }
         }
     }
-    let found = FOUND[index].load(Relaxed);
+    let found = FOUND[index].load(Relaxed); // Relaxed: this thread has stored it.
     if found.is_null() {
         const TEXT: &[u8] = b"pirn: a panic needs libgcc_s.so.1, which is not installed\n";
         // SAFETY: the bytes of the text.

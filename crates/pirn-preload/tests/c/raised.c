@@ -2,6 +2,7 @@
  * or on the first one: `raised natively|virtually thread|first`. */
 #define _GNU_SOURCE
 #include "../../../pirn/tests/c/pthread_checks.h"
+#include "arch.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,9 +24,7 @@ static struct mmsghdr messages = { .msg_hdr = { .msg_iov = &vector, .msg_iovlen 
 
 static long inline_write(int fd)
 {
-	long result;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(SYS_write), "D"(fd), "S"(buffer), "d"(8L)
-		: "rcx", "r11", "memory");
+	long result = inline_call(SYS_write, fd, (long)buffer, 8);
 	return result < 0 ? (errno = -result, -1) : result;
 }
 
