@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)] // What `run` does before `std` begins needs it.
 
+mod arch;
 mod cgroup;
 mod client;
 mod demo;

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::machine::{Libc, Machine};
+use crate::arch::{THIS, ThreadPointer};
 
 /// The oldest supported kernel, the first that lets programs use FSGSBASE.
 const KERNEL: (u32, u32) = (5, 9);
@@ -12,8 +13,10 @@ const GLIBC: (u32, u32) = (2, 34);
 /// The number of mappings left to the rest of the program, and the number that a stack takes.
 const OTHER_MAPPINGS: u64 = 4096;
 const MAPPINGS_PER_STACK: u64 = 2;
-/// Bytes of a parked thread: a page of stack, and its share of a page table.
-const BYTES_PER_THREAD: u64 = 4_800;
+/// Bytes of a parked thread beside a page of stack: its share of a page table.
+const BYTES_BESIDE_PAGE: u64 = 704;
+/// The page of most kernels.
+const PAGE: u64 = 4096;
 /// Address space of the default stack, with its guard.
 const ADDRESSES_PER_THREAD: u64 = 260 << 10;
 /// OS threads that the runtime may start beside its carriers: spare carriers, and the pool.
@@ -62,9 +65,13 @@ pub fn trial(result: Result<(), String>) -> Finding {
 fn processor(machine: &Machine) -> Finding {
     const SUBJECT: &str = "processor";
     let name = machine.processor.as_deref().unwrap_or("unknown");
-    match (machine.has_fsgsbase, machine.fsgsbase_enabled) {
-        (_, Some(true)) => Finding::ok(SUBJECT, format!("{name}, x86-64 with FSGSBASE")),
-        (Some(true), Some(false)) => Finding::warn(
+    let architecture = THIS.name();
+    match machine.thread_pointer {
+        ThreadPointer::Instruction => Finding::ok(SUBJECT, format!("{name}, {architecture}")),
+        ThreadPointer::Fsgsbase => {
+            Finding::ok(SUBJECT, format!("{name}, {architecture} with FSGSBASE"))
+        }
+        ThreadPointer::Withheld => Finding::warn(
             SUBJECT,
             format!(
                 "{name} has FSGSBASE, but the kernel does not let programs use it: each switch \
@@ -73,13 +80,13 @@ fn processor(machine: &Machine) -> Finding {
             "run Linux 5.9 or later, without `nofsgsbase` in its command line; valgrind and some \
              emulators hide it as well",
         ),
-        (Some(false), _) => Finding::warn(
+        ThreadPointer::Lacking => Finding::warn(
             SUBJECT,
             format!("{name} has no FSGSBASE: each switch makes a system call"),
             "use Intel Ivy Bridge, AMD Steamroller or later; in a virtual machine, pass the \
              processor's features through (`-cpu host`)",
         ),
-        (_, None) | (None, Some(false)) => Finding::warn(
+        ThreadPointer::Unknown => Finding::warn(
             SUBJECT,
             format!("{name}; cannot tell whether it has FSGSBASE"),
             "mount /proc",
@@ -167,7 +174,8 @@ fn memory(machine: &Machine) -> Option<Finding> {
     let available = machine.memory_available;
     let cgroup = machine.memory_of_cgroup;
     let least = available.into_iter().chain(cgroup).min()?;
-    let threads = grouped(least / BYTES_PER_THREAD / 1000 * 1000);
+    let page = machine.page.unwrap_or(PAGE);
+    let threads = grouped(least / (page + BYTES_BESIDE_PAGE) / 1000 * 1000);
     let mut found = match available {
         Some(bytes) => format!("{} available", size(bytes)),
         None => "unknown".into(),
@@ -176,6 +184,9 @@ fn memory(machine: &Machine) -> Option<Finding> {
         found += &format!(", the cgroup allows {}", size(bytes));
     }
     found += &format!(": room for some {threads} parked threads");
+    if page != PAGE {
+        found += &format!(", of a page each, {} KiB", page >> 10);
+    }
     if least >= 256 << 20 {
         return Some(Finding::ok(SUBJECT, found));
     }

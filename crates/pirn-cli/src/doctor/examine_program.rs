@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::program::{ESSENTIAL, Elf, Program};
+use crate::arch::THIS;
 use crate::run::obstacle::Obstacle;
 
 /// Returns all findings about a program; `obstacle`: why `pirn run` cannot help it.
@@ -31,7 +32,10 @@ fn other(what: &str, obstacle: Option<&Obstacle>) -> Finding {
         Some(obstacle) => Finding::bad(
             SUBJECT,
             format!("{what}: {obstacle}"),
-            "name the executable, an x86-64 program for Linux",
+            &format!(
+                "name the executable, a program for Linux on {}",
+                THIS.name()
+            ),
         ),
     }
 }
@@ -49,17 +53,17 @@ fn linking(elf: &Elf) -> Finding {
         None => Finding::bad(
             SUBJECT,
             "static: the C library's functions are bound already, and none can be interposed",
-            "link dynamically: build for x86_64-unknown-linux-gnu, without `-C \
-             target-feature=+crt-static`",
+            &format!(
+                "link dynamically: build for {}, without `-C target-feature=+crt-static`",
+                THIS.target()
+            ),
         ),
         Some(path) if path.contains("ld-musl") => Finding::bad(
             SUBJECT,
             format!("for musl ({path})"),
-            "build for x86_64-unknown-linux-gnu: virtual threads need glibc",
+            &format!("build for {}: virtual threads need glibc", THIS.target()),
         ),
-        Some(path) if path.contains("ld-linux-x86-64") => {
-            Finding::ok(SUBJECT, "dynamic, with glibc")
-        }
+        Some(path) if path.contains(THIS.linker()) => Finding::ok(SUBJECT, "dynamic, with glibc"),
         Some(path) => Finding::warn(
             SUBJECT,
             format!("dynamic, by the unknown dynamic linker {path}"),

@@ -4,14 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::arch::{self, ThreadPointer};
+
 /// A machine, as the kernel describes it. `None` means that the kernel does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
     /// The processor's name.
     pub processor: Option<String>,
-    /// Whether the processor has FSGSBASE, and whether the kernel lets programs use it.
-    pub has_fsgsbase: Option<bool>,
-    pub fsgsbase_enabled: Option<bool>,
+    pub thread_pointer: ThreadPointer,
+    /// Bytes of a page of memory.
+    pub page: Option<u64>,
     /// `6.18.4-generic`
     pub kernel: Option<String>,
     /// The version of the GNU C library, `2.36`, or the library in its place.
@@ -51,8 +53,8 @@ pub enum Libc {
     Unknown,
 }
 
-/// The bit of FSGSBASE in `AT_HWCAP2`.
-const HWCAP2_FSGSBASE: u64 = 1 << 1;
+/// Entries of the auxiliary vector.
+const AT_PAGESZ: u64 = 6;
 const AT_HWCAP2: u64 = 26;
 
 impl Machine {
@@ -63,15 +65,15 @@ impl Machine {
         let limits = files.text("proc/self/limits").unwrap_or_default();
         let (files_soft, files_hard) = limit(&limits, "Max open files");
         let flags = cpuinfo.as_deref().and_then(|text| field(text, "flags"));
+        let auxv = files.bytes("proc/self/auxv");
+        let hwcap2 = |auxv: &Vec<u8>| auxiliary(auxv, AT_HWCAP2).unwrap_or(0);
         Machine {
             processor: cpuinfo
                 .as_deref()
                 .and_then(|text| field(text, "model name"))
                 .map(Into::into),
-            has_fsgsbase: flags.map(|flags| flags.split(' ').any(|flag| flag == "fsgsbase")),
-            fsgsbase_enabled: files
-                .bytes("proc/self/auxv")
-                .map(|auxv| auxiliary(&auxv, AT_HWCAP2).unwrap_or(0) & HWCAP2_FSGSBASE != 0),
+            thread_pointer: arch::thread_pointer(flags, auxv.as_ref().map(hwcap2)),
+            page: auxv.and_then(|auxv| auxiliary(&auxv, AT_PAGESZ)),
             kernel: files
                 .text("proc/sys/kernel/osrelease")
                 .map(|text| text.trim().into()),

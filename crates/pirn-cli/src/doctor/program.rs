@@ -5,9 +5,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use object::elf::{DF_1_PIE, EM_X86_64, ET_DYN};
+use object::elf::{DF_1_PIE, ET_DYN};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol};
+
+use crate::arch::{Processor, THIS};
 
 /// Functions that pirn defines and that every program needs. It defines some 400 more.
 pub const ESSENTIAL: [&str; 22] = [
@@ -94,11 +96,11 @@ const MARK: &[u8] = b"pirn-carrier-";
 pub enum Program {
     /// Not a program for this system, but this.
     Other(&'static str),
-    /// An x86-64 ELF file.
+    /// An ELF file for this processor.
     Elf(Elf),
 }
 
-/// An x86-64 ELF file.
+/// An ELF file for this processor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Elf {
     /// The dynamic linker that it asks for.
@@ -138,7 +140,7 @@ impl Program {
         }
         let file = ElfFile64::<Endianness>::parse(bytes).map_err(io::Error::other)?;
         let header = file.elf_header();
-        if header.e_machine(file.endian()) != EM_X86_64 {
+        if Processor::of(header.e_machine(file.endian())) != Some(THIS) {
             return Ok(Program::Other("a program for another processor"));
         }
         let elf = Elf::of(&file, bytes, is_setuid).map_err(io::Error::other)?;

@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io;
 
-use object::elf::{EM_X86_64, FileHeader64, PT_NOTE};
+use object::elf::{FileHeader64, PT_NOTE};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, FileKind, Object, ObjectSection, ObjectSymbol};
+
+use crate::arch::{Processor, THIS};
 
 /// The kind of a file.
 #[derive(Debug, PartialEq)]
@@ -15,11 +17,12 @@ pub enum Elf {
     /// It is not an ELF file.
     None,
     ThirtyTwoBit,
-    OtherMachine,
+    /// It is for another processor: one that Pirn runs on, or none of them.
+    OtherMachine(Option<Processor>),
     Program(Program),
 }
 
-/// An x86-64 ELF file.
+/// An ELF file for this processor.
 #[derive(Debug, Default, PartialEq)]
 pub struct Program {
     /// The dynamic linker that it asks for.
@@ -45,8 +48,9 @@ pub fn read(file: &File) -> io::Result<Elf> {
     }
     let header = FileHeader64::<Endianness>::parse(data).map_err(io::Error::other)?;
     let endian = header.endian().map_err(io::Error::other)?;
-    if header.e_machine(endian) != EM_X86_64 {
-        return Ok(Elf::OtherMachine);
+    let processor = Processor::of(header.e_machine(endian));
+    if processor != Some(THIS) {
+        return Ok(Elf::OtherMachine(processor));
     }
     parse(data).map(Elf::Program).map_err(io::Error::other)
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::elf::{self, Elf};
 use super::find;
+use crate::arch::{Processor, THIS};
 
 /// Why a program runs natively.
 #[derive(Debug, PartialEq)]
@@ -22,8 +23,8 @@ pub enum Obstacle {
     Privileged,
     /// It is for 32-bit processors.
     ThirtyTwoBit,
-    /// It is for another processor.
-    OtherMachine,
+    /// It is for another processor, this one if Pirn runs on it.
+    OtherMachine(Option<Processor>),
     /// It uses another C library, to judge by its dynamic linker.
     OtherLibc(String),
     /// It is written in Go.
@@ -49,7 +50,11 @@ impl Display for Obstacle {
                  file, so the dynamic linker preloads nothing"
             }
             Obstacle::ThirtyTwoBit => "it is a 32-bit program, and Pirn is for 64 bits",
-            Obstacle::OtherMachine => "it is for another processor",
+            Obstacle::OtherMachine(processor) => {
+                let other = processor.map_or("another processor", Processor::name);
+                let own = THIS.name();
+                return write!(f, "it is for {other}, and this `pirn` is for {own}");
+            }
             Obstacle::OtherLibc(linker) => {
                 return write!(
                     f,
@@ -172,7 +177,7 @@ fn of_elf(elf: Elf) -> Option<Obstacle> {
     let program = match elf {
         Elf::None => return Some(Obstacle::Unknown),
         Elf::ThirtyTwoBit => return Some(Obstacle::ThirtyTwoBit),
-        Elf::OtherMachine => return Some(Obstacle::OtherMachine),
+        Elf::OtherMachine(processor) => return Some(Obstacle::OtherMachine(processor)),
         Elf::Program(program) => program,
     };
     if program.is_go {
@@ -182,7 +187,7 @@ fn of_elf(elf: Elf) -> Option<Obstacle> {
         return Some(Obstacle::Static);
     };
     let name = linker.rsplit('/').next().unwrap_or_default();
-    if !name.starts_with("ld-linux-x86-64.so") {
+    if !name.starts_with(THIS.linker()) {
         return Some(Obstacle::OtherLibc(linker));
     }
     if program.has_threads {

@@ -5,8 +5,8 @@ use super::*;
 fn good() -> Machine {
     Machine {
         processor: Some("Loom 9".into()),
-        has_fsgsbase: Some(true),
-        fsgsbase_enabled: Some(true),
+        thread_pointer: ThreadPointer::Fsgsbase,
+        page: Some(4096),
         kernel: Some("6.18.4-generic".into()),
         libc: Libc::Gnu(2, 41),
         mappings: Some(65_530),
@@ -73,14 +73,14 @@ fn a_machine_of_which_nothing_is_known_is_not_called_bad() {
 fn processors() {
     check(
         "processor",
-        |m| m.fsgsbase_enabled = Some(false),
+        |m| m.thread_pointer = ThreadPointer::Withheld,
         Warn,
         &["nofsgsbase", "Loom 9"],
     );
-    let without =
-        |m: &mut Machine| (m.has_fsgsbase, m.fsgsbase_enabled) = (Some(false), Some(false));
+    let without = |m: &mut Machine| m.thread_pointer = ThreadPointer::Lacking;
     check("processor", without, Warn, &["Ivy Bridge", "system call"]);
-    check("processor", |m| m.fsgsbase_enabled = None, Warn, &["/proc"]);
+    let unknown = |m: &mut Machine| m.thread_pointer = ThreadPointer::Unknown;
+    check("processor", unknown, Warn, &["/proc"]);
     check(
         "processors",
         |m| m.processors_of_cgroup = Some(500),
@@ -167,6 +167,9 @@ fn limits() {
         Ok,
         &["96.0 GiB", "21,474,000"],
     );
+    let large_pages =
+        |m: &mut Machine| (m.memory_available, m.page) = (Some(96 << 30), Some(64 << 10));
+    check("memory", large_pages, Ok, &["1,556,000", "64 KiB"]);
     check(
         "preloaded",
         |m| m.preload = Some("libx.so".into()),

@@ -4,7 +4,7 @@ use super::*;
 /// A program that lacks nothing.
 fn good() -> Elf {
     Elf {
-        interpreter: Some("/lib64/ld-linux-x86-64.so.2".into()),
+        interpreter: Some(format!("/lib/{}.1", THIS.linker())),
         needed: vec!["libc.so.6".into()],
         has_pirn: true,
         ..Elf::default()

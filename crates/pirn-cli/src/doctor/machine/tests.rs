@@ -23,10 +23,11 @@ impl Drop for Root {
 
 #[test]
 fn an_empty_root_tells_nothing() {
-    assert_eq!(
-        Machine::read(Path::new("/nowhere/at/all")),
-        Machine::default()
-    );
+    let expected = Machine {
+        thread_pointer: arch::thread_pointer(None, None),
+        ..Machine::default()
+    };
+    assert_eq!(Machine::read(Path::new("/nowhere/at/all")), expected);
 }
 
 /// The files of a machine, but for two that the test makes.
@@ -60,7 +61,7 @@ const FILES: &[(&str, &[u8])] = &[
 
 #[test]
 fn the_files_of_a_machine_are_understood() {
-    let auxv: Vec<u8> = [16_u64, 0xff, AT_HWCAP2, 2, 0, 0]
+    let auxv: Vec<u8> = [16_u64, 0xff, AT_HWCAP2, 2, AT_PAGESZ, 4096, 0, 0]
         .iter()
         .flat_map(|n| n.to_ne_bytes())
         .collect();
@@ -76,8 +77,8 @@ fn the_files_of_a_machine_are_understood() {
     let root = Root::new("full", &files);
     let expected = Machine {
         processor: Some("Loom 9".into()),
-        has_fsgsbase: Some(true),
-        fsgsbase_enabled: Some(true),
+        thread_pointer: arch::thread_pointer(Some("fpu fsgsbase avx"), Some(2)),
+        page: Some(4096),
         kernel: Some("6.12.3-generic".into()),
         libc: Libc::Gnu(2, 41),
         mappings: Some(65_530),
@@ -138,8 +139,12 @@ fn nonsense_is_nothing() {
 #[test]
 fn this_machine_tells() {
     let machine = Machine::read(Path::new("/"));
-    assert_eq!(machine.has_fsgsbase, Some(true));
-    assert_eq!(machine.fsgsbase_enabled, Some(true));
+    let by_instruction = [ThreadPointer::Instruction, ThreadPointer::Fsgsbase];
+    assert!(
+        by_instruction.contains(&machine.thread_pointer),
+        "{machine:?}"
+    );
+    assert!(machine.page >= Some(4096), "{machine:?}");
     assert!(matches!(machine.libc, Libc::Gnu(2, 31..)), "{machine:?}");
     assert!(machine.kernel.is_some() && machine.mappings.is_some());
     assert!(machine.processors >= Some(1) && machine.memory_available > Some(0));

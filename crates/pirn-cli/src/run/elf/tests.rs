@@ -15,7 +15,7 @@ fn a_dynamic_program_names_its_linker_and_libraries() {
         return;
     };
     let program = program(read(&File::open(path).unwrap()).unwrap());
-    assert!(program.interpreter.unwrap().contains("ld-linux-x86-64"));
+    assert!(program.interpreter.unwrap().contains(THIS.linker()));
     assert_eq!(program.needed, ["libc.so.6"]);
     assert!(!program.is_go && !program.has_threads);
 }

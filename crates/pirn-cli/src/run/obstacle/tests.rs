@@ -1,4 +1,5 @@
 use super::*;
+use object::elf::{EM_AARCH64, EM_RISCV, EM_X86_64};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -102,9 +103,17 @@ fn programs_for_32_bits_and_other_processors_are_known() {
         return;
     };
     let mut bytes = fs::read(program).unwrap();
-    bytes[18..20].copy_from_slice(&183_u16.to_le_bytes()); // EM_AARCH64
-    let other = folder.write("other", &bytes);
-    assert_eq!(found(&other), Some(Obstacle::OtherMachine));
+    for machine in [EM_X86_64, EM_AARCH64, EM_RISCV] {
+        bytes[18..20].copy_from_slice(&machine.0.to_le_bytes());
+        let processor = Processor::of(machine);
+        let expected = Some(Obstacle::OtherMachine(processor));
+        let expected = expected.filter(|_| processor != Some(THIS));
+        let found = found(&folder.write("other", &bytes));
+        assert_eq!(found, expected);
+        let name = processor.map_or("another processor", Processor::name);
+        let says = |obstacle: Obstacle| obstacle.to_string().contains(&format!("for {name}, "));
+        assert!(found.is_none_or(says));
+    }
     bytes[4] = 1; // ELFCLASS32
     let other = folder.write("other", &bytes);
     assert_eq!(found(&other), Some(Obstacle::ThirtyTwoBit));
@@ -208,7 +217,7 @@ fn a_script_is_what_its_interpreter_is() {
 fn sanitizers_and_own_threads_are_known() {
     let program = |needed: &[&str], has_threads| {
         of_elf(Elf::Program(elf::Program {
-            interpreter: Some("/lib64/ld-linux-x86-64.so.2".into()),
+            interpreter: Some(format!("/lib/{}.1", THIS.linker())),
             needed: needed.iter().map(|&name| name.to_owned()).collect(),
             has_threads,
             is_go: false,
