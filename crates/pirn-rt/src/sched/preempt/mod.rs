@@ -54,8 +54,9 @@ pub const MARKER: usize = usize::from_ne_bytes(*b"preempt!");
 /// Stack for what the trampoline calls, in bytes: twice what an unoptimised build uses.
 const ROOM: usize = 6 << 10;
 
-/// The stack that is needed, in bytes, if the trampoline calls signal handlers of the program.
-const ROOM_FOR_HANDLERS: usize = 16 << 10;
+/// The stack that is needed, in bytes, if the trampoline calls signal handlers of the program: a
+/// context that they are given (1 KiB on x86-64, 4.5 KiB on AArch64), and 15 KiB for the rest.
+const ROOM_FOR_HANDLERS: usize = size_of::<libc::ucontext_t>().next_multiple_of(1024) + (15 << 10);
 
 /// Whether threads are preempted in this process.
 static PREPARED: AtomicBool = AtomicBool::new(false);
