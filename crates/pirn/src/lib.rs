@@ -50,11 +50,11 @@
 //!
 //! # Platforms
 //!
-//! x86-64 Linux from 5.9 on with glibc from 2.34 on, dynamically linked. Other platforms get one
-//! clear error: at compile time, or of the first spawn. Without FSGSBASE (in processors of Intel
-//! since Ivy Bridge, of AMD since Steamroller) a switch between threads makes a system call. Link
-//! the library into the executable: in a plug-in that is opened with `dlopen` its definitions do
-//! not take precedence over libc's.
+//! Linux from 5.9 on, on x86-64 and AArch64, with glibc from 2.34 on, dynamically linked. Other
+//! platforms get one clear error: at compile time, or of the first spawn. On x86-64 without
+//! FSGSBASE (in processors of Intel since Ivy Bridge, of AMD since Steamroller) a switch between
+//! threads makes a system call. Link the library into the executable: in a plug-in that is opened
+//! with `dlopen` its definitions do not take precedence over libc's.
 //!
 //! # Features
 //!
