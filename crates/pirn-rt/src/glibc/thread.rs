@@ -57,7 +57,7 @@ pub use super::layout::{JUMP_SAVED, JUMP_SET, OLDEST, jump_target};
 
 /// Makes the kernel use the running TLS block's area of restartable sequences in place of the area
 /// of the block at `old_tp`, which the running thread has left and which may be freed. For the
-/// child of a fork. Does nothing if no area is registered.
+/// child of a fork. If the kernel has no such areas (an emulator), the block says so.
 ///
 /// glibc (since 2.35) registers the area for every thread. Then the kernel writes the number of the
 /// processor to it whenever the thread is scheduled, and kills the process if it cannot. The
@@ -66,20 +66,29 @@ pub fn move_rseq_here(old_tp: usize) {
     const UNREGISTER: i32 = 1;
     /// The length that glibc registers, enough for all that the kernel knows at present.
     const LENGTH: usize = 32;
-    let Some(offset) = rseq_offset() else { return };
+    /// glibc's value of `cpu_id`: a thread that has it in its area registers none for the threads
+    /// that it makes. For any other value it must succeed in that.
+    const REGISTRATION_FAILED: i32 = -2;
+    const CPU_ID: usize = 4;
+    let Some((offset, is_registered)) = rseq() else {
+        return;
+    };
     let area = |tp: usize| tp.wrapping_add_signed(offset);
     let (old, new) = (area(old_tp), area(arch::thread_pointer()));
     // SAFETY: the areas lie inside the TLS blocks; no code is in a critical section here.
     unsafe {
-        if call!(libc::SYS_rseq, old, LENGTH, UNREGISTER, RSEQ_SIGNATURE).is_ok() {
+        if !is_registered {
+            *((new + CPU_ID) as *mut i32) = REGISTRATION_FAILED;
+        } else if call!(libc::SYS_rseq, old, LENGTH, UNREGISTER, RSEQ_SIGNATURE).is_ok() {
             let _ = call!(libc::SYS_rseq, new, LENGTH, 0, RSEQ_SIGNATURE);
         }
     }
 }
 
-/// Returns the offset of the area of restartable sequences from the thread pointer.
-fn rseq_offset() -> Option<isize> {
+/// Returns the offset of the area of restartable sequences from the thread pointer, and whether
+/// glibc has registered it.
+fn rseq() -> Option<(isize, bool)> {
     let (offset, size) = (find!(c"__rseq_offset").ok()?, find!(c"__rseq_size").ok()?);
     // SAFETY: data symbols of these types, constant after the start of the program.
-    unsafe { (size.cast::<u32>().read() > 0).then(|| offset.cast::<isize>().read()) }
+    unsafe { Some((offset.cast::<isize>().read(), size.cast::<u32>().read() > 0)) }
 }
