@@ -15,10 +15,13 @@ fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let folder = Path::new(PIRN).parent().unwrap();
+        // For another processor cargo adds a folder, and the variable says so.
+        let is_cross = usize::from(env::var_os("CARGO_BUILD_TARGET").is_some());
+        let target = folder.ancestors().nth(1 + is_cross).unwrap();
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "-p", "pirn-preload"]);
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        cargo.arg("--target-dir").arg(target);
         if folder.ends_with("release") {
             cargo.arg("--release");
         }

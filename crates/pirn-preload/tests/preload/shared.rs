@@ -14,10 +14,13 @@ pub fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let own = env::current_exe().unwrap();
         let folder = own.ancestors().nth(2).unwrap();
+        // For another processor cargo adds a folder, and the variable says so.
+        let is_cross = usize::from(env::var_os("CARGO_BUILD_TARGET").is_some());
+        let target = folder.ancestors().nth(1 + is_cross).unwrap();
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "-p", "pirn-preload"]);
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        cargo.arg("--target-dir").arg(target);
         if folder.ends_with("release") {
             cargo.arg("--release");
         }
