@@ -60,6 +60,7 @@ impl Processor {
 
 /// How programs set the thread pointer, which each switch between virtual threads does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[allow(dead_code, reason = "a processor has some of them")]
 pub enum ThreadPointer {
     /// By an instruction that all such processors have.
     Instruction,
