@@ -52,32 +52,39 @@ debian_mirror() {
     echo "$mirror"
 }
 
-# Runs apt-get, with all of its state below $1.
+# Runs apt-get, with all of its state below $1, for packages of $architecture, or else this machine's.
 apt_in() {
-    local folder=$1
+    local folder=$1 for_processor=${architecture:-$(dpkg --print-architecture)}
     shift
     apt-get -qq -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=- \
         -o Dir::State="$folder/state" -o Dir::State::status="$folder/status" \
-        -o Dir::Cache="$folder/cache" -o APT::Sandbox::User=root \
+        -o Dir::Cache="$folder/cache" -o APT::Sandbox::User=root -o APT::Install-Recommends=false \
+        -o APT::Architecture="$for_processor" -o APT::Architectures="$for_processor" \
         -o APT::Update::Post-Invoke-Success::= "$@"
 }
 
-# unpack FOLDER RELEASE PACKAGE...: unpacks packages of $mirror into $work/FOLDER/root, unless that
-# has been done.
+# unpack FOLDER RELEASE PACKAGE[=VERSION]...: unpacks packages of $mirror into $work/FOLDER/root, unless
+# that has been done. With a pattern in $needed it unpacks what has a matching name among these
+# packages and all that they depend on.
 unpack() {
     local folder=$work/$1 release=$2
     shift 2
-    [ ! -e "$folder/complete" ] || return 0
+    [ "$(cat "$folder/complete" 2>/dev/null)" != "$*" ] || return 0
     rm -rf "$folder"
     mkdir -p "$folder"/{state/lists/partial,cache/archives/partial,root,debs}
     : >"$folder/status"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" \
         >"$folder/sources.list"
     apt_in "$folder" update
-    (cd "$folder/debs" && apt_in "$folder" download "$@")
-    local package
+    local packages=("$@") package
+    if [ -n "${needed:-}" ]; then
+        mapfile -t packages < <(apt_in "$folder" -y install --print-uris "$@" |
+            awk '{ split($2, name, "_"); print name[1] }' | grep -E "$needed")
+    fi
+    (cd "$folder/debs" && apt_in "$folder" download "${packages[@]}") || return
     for package in "$folder"/debs/*.deb; do
         dpkg -x "$package" "$folder/root"
     done
-    touch "$folder/complete"
+    rm -rf "$folder"/{state,cache,debs}
+    echo "$*" >"$folder/complete"
 }
