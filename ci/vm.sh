@@ -18,7 +18,7 @@ put_tests() {
 }
 
 # run_tests ROOT KERNEL CONSOLE QEMU...: boots a machine with the tree below ROOT, which runs the tests
-# there, and writes to $work/log what has passed and failed. CONSOLE is its serial port's name.
+# there, and writes to ROOT.log what has passed and failed. CONSOLE is its serial port's name.
 run_tests() {
     local root=$1 kernel=$2 console=$3
     shift 3
@@ -39,7 +39,7 @@ ulimit -n 65536
 echo 2000000 >/proc/sys/vm/max_map_count # as \`pirn doctor\` says
 cd $PWD/crates/pirn
 export CARGO_MANIFEST_DIR=\$PWD RUST_BACKTRACE=0 PIRN_TEST_SLOWNESS=20
-echo "Linux \$(uname -r), page size \$(getconf PAGESIZE), glibc \$(getconf GNU_LIBC_VERSION)"
+echo "Linux \$(uname -r), pages of \$(getconf PAGESIZE) bytes, \$(getconf GNU_LIBC_VERSION)"
 failed=0
 for test in /tests/*; do
     name=\${test##*/}
@@ -57,10 +57,10 @@ echo o >/proc/sysrq-trigger
 sleep 60
 INIT
     chmod +x "$root/init"
-    (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/files"
+    (cd "$root" && find . | cpio -o -H newc --quiet) >"$root.cpio"
     "$@" -smp 2 -m 8G -nodefaults -display none -no-reboot -serial stdio -kernel "$kernel" \
-        -initrd "$work/files" -append "console=$console loglevel=3 ${kernel_arguments:-}" </dev/null |
-        tee "$work/log"
-    rm -f "$work/files"
-    grep -q '^all passed' "$work/log"
+        -initrd "$root.cpio" -append "console=$console loglevel=3 ${kernel_arguments:-}" </dev/null |
+        tee "$root.log"
+    rm -f "$root.cpio"
+    grep -q '^all passed' "$root.log"
 }
