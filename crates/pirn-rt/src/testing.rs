@@ -10,12 +10,13 @@ use crate::stack::SizeClass;
 use crate::vthread::record::Attributes;
 use crate::vthread::{Ready, ThreadRef};
 
-/// Returns settings with as little of everything as a runtime can have.
+/// Returns settings with as little of everything as a runtime can have. Of such large stacks it
+/// makes 128 at a time: without guard markers each takes 2 mappings, which no runtime gives back.
 pub fn few(parallelism: usize) -> RuntimeSettings {
     RuntimeSettings {
         parallelism,
         spares: 0,
-        default_class: SizeClass::for_bytes(256 << 10),
+        default_class: SizeClass::for_bytes(2 << 20),
         spin_ns: 0,
         max_blocking_threads: 1,
         slice_ns: 0,

@@ -2,7 +2,6 @@ use super::*;
 use crate::carriers::search::look;
 use crate::sched;
 use crate::sched::runtime::{Runtime, RuntimeSettings};
-use crate::stack::SizeClass;
 use crate::testing;
 
 const SLICE: u64 = 10_000_000;
@@ -10,7 +9,6 @@ const SLICE: u64 = 10_000_000;
 /// Makes a runtime without carriers.
 fn make() -> &'static Runtime {
     testing::make_with(RuntimeSettings {
-        default_class: SizeClass::for_bytes(16 << 10),
         slice_ns: SLICE,
         ..testing::few(1)
     })
