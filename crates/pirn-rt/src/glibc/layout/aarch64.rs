@@ -9,9 +9,9 @@
 //!
 //! If pages have 4 KiB, a slot has a page boundary at the end of the images, so that one page has
 //! the frames and all of this but the reserve. The reserve has a page of its own, which no thread
-//! touches before a library is opened: more than the 512 bytes that the linker may give to libraries
-//! that would do without (`glibc.rtld.optional_static_tls`). A dtv with more entries than fit into
-//! its place is below `struct pthread`. Larger pages have room for all.
+//! touches before a library is opened: more than the 512 bytes that the linker may give to
+//! libraries that would do without (`glibc.rtld.optional_static_tls`). A dtv with more entries than
+//! fit into its place is below `struct pthread`. Larger pages have room for all.
 
 use super::super::symbols::find;
 use super::super::tls::TCB_ALIGN;
