@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) const SMALLEST_PAGE: usize = 4096;
 
 /// Whether tests can pretend that pages are larger than they are.
-const PRETENDS: bool = cfg!(any(test, feature = "testing"));
+const PRETENDS: bool = cfg!(test);
 
 /// Returns the bytes of a page.
 #[inline(always)]
