@@ -49,6 +49,7 @@ target_folder=${CARGO_TARGET_DIR:-$PWD/target}
 work=${PIRN_CI_CACHE:-$target_folder/aarch64-tools}
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
+unset PIRN_CI_CACHE # programs with Pirn complain of settings that they do not know
 mirror=
 [ "$(. /etc/os-release && echo "$ID")" != debian ] || mirror=$(debian_mirror)
 
