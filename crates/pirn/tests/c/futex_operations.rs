@@ -1,6 +1,5 @@
 //! Each operation of the system call `futex`, and the newer calls, between threads of both kinds.
 
-use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use libc::{
 };
 use pirn::thread;
 
+use crate::common::kernel::sleeps_in;
 use crate::common::sys::{check, errno, timespec};
 use crate::common::{child, crowd, crowd_size, on_virtual, watched};
 
@@ -222,12 +222,7 @@ fn waits_from_before_the_start_of_the_runtime_are_woken() {
 
 /// Waits until a platform thread waits in the kernel for a futex.
 fn until_in_futex(id: u32) {
-    let path = format!("/proc/self/task/{id}/syscall");
-    let numbers = [libc::SYS_futex, SYS_FUTEX_WAIT].map(|number| format!("{number} "));
-    while !numbers
-        .iter()
-        .any(|number| fs::read_to_string(&path).unwrap().starts_with(number))
-    {
+    while !sleeps_in(id, &[libc::SYS_futex, SYS_FUTEX_WAIT]) {
         std::thread::yield_now();
     }
 }

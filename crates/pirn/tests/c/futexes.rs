@@ -10,6 +10,7 @@ use libc::{
 };
 use pirn::thread;
 
+use crate::common::memory::threads_of;
 use crate::common::sys::{check, errno, timespec};
 use crate::common::{many, on_virtual, watched};
 
@@ -74,13 +75,16 @@ fn words(count: usize) -> Vec<AtomicU32> {
 }
 
 /// Words enough that many of them share a bucket of the parking lot.
-const CROWD: usize = 20_000;
+fn crowd_size() -> usize {
+    threads_of(20_000)
+}
 /// The maximum number of threads to wake or to move.
 const MOST: usize = i32::MAX as usize;
 
 #[watched]
 fn each_of_a_crowd_is_found_by_its_word() {
-    let words = words(CROWD);
+    let crowd = crowd_size();
+    let words = words(crowd);
     let awake = AtomicUsize::new(0);
     thread::scope(|scope| {
         for word in &words {
@@ -93,12 +97,13 @@ fn each_of_a_crowd_is_found_by_its_word() {
             wake_all(word, 1);
         }
     });
-    assert_eq!(awake.into_inner(), CROWD);
+    assert_eq!(awake.into_inner(), crowd);
 }
 
 #[watched]
 fn a_crowd_of_many_words_moves_to_one_word_and_is_woken_there() {
-    let words = words(CROWD);
+    let crowd = crowd_size();
+    let words = words(crowd);
     let last = AtomicU32::new(0);
     thread::scope(|scope| {
         for word in &words {
@@ -111,7 +116,7 @@ fn a_crowd_of_many_words_moves_to_one_word_and_is_woken_there() {
                 }
                 assert_eq!(wake(word, 1), 0, "no thread is left there");
             }
-            assert_eq!(wake(&last, CROWD), CROWD);
+            assert_eq!(wake(&last, crowd), crowd);
         };
         scope.spawn(gather);
     });
@@ -156,13 +161,14 @@ fn a_requeue_wakes_the_first_and_moves_the_next_in_order() {
 
 #[watched]
 fn those_whose_time_is_up_leave_a_crowd_and_the_others_stay() {
-    let words = words(CROWD / 10);
+    let crowd = crowd_size();
+    let words = words(crowd / 10);
     let timed_out = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for number in 0..CROWD {
+        for number in 0..crowd {
             let (word, timed_out) = (&words[number % words.len()], &timed_out);
             scope.spawn(move || {
-                if number < CROWD / 2 {
+                if number < crowd / 2 {
                     return wait(word);
                 }
                 let time = timespec(Duration::from_millis(1 + number as u64 % 20));
@@ -174,7 +180,7 @@ fn those_whose_time_is_up_leave_a_crowd_and_the_others_stay() {
                 timed_out.fetch_add(1, SeqCst);
             });
         }
-        while timed_out.load(SeqCst) < CROWD / 2 {
+        while timed_out.load(SeqCst) < crowd / 2 {
             thread::yield_now();
         }
         for word in &words {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering:
 use std::sync::{Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
+use crate::common::kernel::sleeps_in;
 use crate::common::processor::{skip_undefined, undefined};
 use crate::common::sys::{self, check, on_signal};
 use crate::common::{TempDir, child, on_virtual, watched};
@@ -417,9 +418,7 @@ extern "C" fn acquire_inner(_signal: c_int) {
 
 /// Waits until a platform thread sleeps in the kernel in a futex, or has ended.
 fn until_it_sleeps(id: c_int) {
-    let call = || fs::read_to_string(format!("/proc/self/task/{id}/syscall"));
-    let in_futex = format!("{} ", libc::SYS_futex);
-    crate::common::until(|| call().map_or(true, |call| call.starts_with(&in_futex)));
+    crate::common::until(|| sleeps_in(id, &[libc::SYS_futex]));
 }
 
 /// Each wait ends by what it waits for, in both orders: they do not share a word.

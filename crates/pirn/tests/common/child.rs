@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::TEST;
+use super::{SKIPPED, TEST};
 
 /// Set in the child to the name of the test that it runs.
 const VARIABLE: &str = "PIRN_TEST_CHILD";
@@ -46,6 +46,11 @@ pub fn isolated(variables: &[(&str, &str)], body: impl FnOnce()) {
     }
     let output = run(variables);
     assert!(output.status.success(), "{}", report(&output));
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        if line.starts_with(SKIPPED) {
+            super::report(line);
+        }
+    }
 }
 
 /// Runs `body` in a child process for each of `settings`, one after another.

@@ -21,6 +21,15 @@ pub fn has_guard_markers() -> bool {
     has && env::var_os("PIRN_NO_GUARD_MARKERS").is_none()
 }
 
+/// Returns how many threads a test may have at once that wants this many. Without guard markers a
+/// stack takes two of the 65,530 mappings that a process may have, and several tests run in it.
+pub fn threads_of(wanted: usize) -> usize {
+    super::fewer(match has_guard_markers() {
+        true => wanted,
+        false => wanted.min(5_000),
+    })
+}
+
 /// Returns the resident memory in bytes.
 pub fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap();

@@ -5,6 +5,7 @@
 pub mod checked_alloc;
 pub mod child;
 pub mod float;
+pub mod kernel;
 pub mod leaf;
 pub mod memory;
 pub mod processor;
@@ -76,9 +77,12 @@ pub fn report(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// The beginning of a line that says why a test, or the rest of it, is not run.
+const SKIPPED: &str = "skipped: ";
+
 /// Says why a test, or the rest of it, is not run.
 pub fn skip(reason: &str) {
-    report(&format!("skipped: {reason}"));
+    report(&format!("{SKIPPED}{reason}"));
 }
 
 /// Reports what each OS thread of this process waits for in the kernel.

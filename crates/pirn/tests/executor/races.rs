@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 
-use crate::common::{child, fewer, on_virtual, watched};
+use crate::common::memory::threads_of;
+use crate::common::{child, on_virtual, watched};
 use crate::fixture::{LONG, each_kind};
 use pirn::executor::{TaskError, ThreadPerTask};
 use pirn::thread::{self, Interrupted};
@@ -138,7 +139,7 @@ fn blocked_tasks_all_end() {
     on_virtual(|| {
         let executor = ThreadPerTask::new();
         let block = || thread::sleep_interruptible(LONG);
-        let tasks: Vec<_> = (0..fewer(100_000))
+        let tasks: Vec<_> = (0..threads_of(100_000))
             .map(|_| executor.submit(block).unwrap())
             .collect();
         executor.shutdown_now();

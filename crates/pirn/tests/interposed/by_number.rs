@@ -4,11 +4,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
-use std::{fs, mem, ptr, thread};
+use std::{mem, ptr, thread};
 
 use libc::{c_int, c_long, siginfo_t, sigset_t, timespec};
 
 use super::{checked, everywhere, nowhere};
+use crate::common::kernel::sleeps_in;
 use crate::common::{child, on_virtual, skip, sys, watched};
 
 const SIGNAL: c_int = libc::SIGUSR1;
@@ -152,9 +153,7 @@ fn urge(carrier: &AtomicIsize) {
             id => break id as usize,
         }
     };
-    let place = format!("/proc/self/task/{id}/syscall");
-    let call = format!("{} ", libc::SYS_io_getevents);
-    while !fs::read_to_string(&place).unwrap().starts_with(&call) {
+    while !sleeps_in(id, &[libc::SYS_io_getevents]) {
         thread::yield_now();
     }
     let (process, signal) = (std::process::id() as usize, libc::SIGURG as usize);

@@ -12,6 +12,7 @@ use libc::c_int;
 use pirn::thread;
 
 use super::children::in_process_of_its_own;
+use crate::common::kernel::passes_errno_of_signals;
 use crate::common::{on_virtual, sys, watched};
 
 const SIGNAL: c_int = libc::SIGUSR1;
@@ -24,6 +25,9 @@ fn send() {
 /// The runtime's helper hands a signal to the thread that waits for it, while that takes another.
 #[watched]
 fn between_two_waits() {
+    if !passes_errno_of_signals() {
+        return;
+    }
     in_process_of_its_own(&[], || {
         let set = sys::mask(libc::SIG_BLOCK, SIGNAL).unwrap();
         on_virtual(move || {

@@ -7,25 +7,19 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::common::memory::has_guard_markers;
-use crate::common::{fewer, sys, watched};
+use crate::common::memory::threads_of;
+use crate::common::{sys, watched};
 use pirn::thread::{self, JoinHandle};
 
 /// With this many threads, a walk along all of them per event takes minutes.
 const CROWD: usize = 40_000;
-/// Without guard markers a stack takes two of the 65,530 mappings that a process may have, and all
-/// tests of this file, and others, run at the same time.
-const CROWD_WITHOUT_MARKERS: usize = 5_000;
 
 /// Spawns threads that all call `wait`, and waits until they have begun.
 ///
 /// Not in a scope: if a spawn fails, the test is to fail, and a scope would wait for ever for the
 /// threads that wait.
 fn crowd(wait: impl Fn() + Clone + Send + 'static) -> Vec<JoinHandle<()>> {
-    let size = fewer(match has_guard_markers() {
-        true => CROWD,
-        false => CROWD_WITHOUT_MARKERS,
-    });
+    let size = threads_of(CROWD);
     let arrived = Arc::new(AtomicUsize::new(0));
     let spawn = |_| {
         let (arrived, wait) = (arrived.clone(), wait.clone());

@@ -1,5 +1,6 @@
 //! If memory or mappings run out, `spawn` reports it, and the existing threads go on.
 
+use crate::common::kernel::limits_address_space;
 use crate::common::{child, watched};
 use pirn::thread::{self, Builder, JoinHandle};
 use std::io::{self, ErrorKind, Write};
@@ -43,6 +44,9 @@ fn all_go_on(handles: Vec<JoinHandle<usize>>) {
 
 #[watched]
 fn without_address_space_spawn_fails_and_the_others_go_on() {
+    if !limits_address_space() {
+        return;
+    }
     child::isolated(&[], || {
         let limit = libc::rlimit {
             rlim_cur: 6 << 30,

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::common::memory::threads_of;
 use crate::common::{child, sys, watched};
 use pirn::thread;
 
@@ -68,14 +69,15 @@ fn fill() -> MutexGuard<'static, ()> {
     let nothing: &'static Nothing = Box::leak(Box::new(Nothing::new()));
     let guard = nothing.held.lock().unwrap();
     let (here, arrived) = mpsc::channel();
-    for i in 0..WAITING {
+    let waiting = threads_of(WAITING);
+    for i in 0..waiting {
         let here = here.clone();
         thread::spawn(move || {
             here.send(()).unwrap();
             nothing.wait(i);
         });
     }
-    assert_eq!(arrived.iter().take(WAITING).count(), WAITING);
+    assert_eq!(arrived.iter().take(waiting).count(), waiting);
     guard
 }
 

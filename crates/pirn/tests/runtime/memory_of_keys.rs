@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use crate::common::memory::resident;
-use crate::common::{child, many, virtual_crowd, watched};
+use crate::common::{child, fewer, many, virtual_crowd, watched};
 use pirn::thread;
 
 /// Returns the memory of `count` threads that have run `body` and are parked.
@@ -96,7 +96,7 @@ fn values_leave_nothing_behind() {
         round();
         let before = resident();
         let mut threads = 0;
-        while threads < 20_000 {
+        while threads < fewer(20_000) {
             round();
             threads += many();
         }

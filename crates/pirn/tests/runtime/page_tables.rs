@@ -1,7 +1,8 @@
 //! Page tables are given back when threads have ended.
 
+use crate::common::memory::has_guard_markers;
 use crate::common::stack::sink;
-use crate::common::{child, skip, watched};
+use crate::common::{child, fewer, patient, skip, watched};
 use pirn::thread;
 use std::fs;
 use std::ptr;
@@ -75,15 +76,19 @@ fn of_200_000_ended_threads_less_than_two_percent_is_left() {
         if !kernel_gives_them_back() {
             return skip("this kernel keeps page tables (no PT_RECLAIM, Linux 6.14)");
         }
-        let peak = peak_with(THREADS);
-        assert!(peak > THREADS / 2, "{peak} KiB are less than 0.5 KiB each");
+        if !has_guard_markers() {
+            return skip("without guard markers there are mappings for 32,000 threads only");
+        }
+        let threads = fewer(THREADS);
+        let peak = peak_with(threads);
+        assert!(peak > threads / 2, "{peak} KiB are less than 0.5 KiB each");
         // Carriers give memory back after they have been idle for a second.
         let start = Instant::now();
         while page_tables() * 50 >= peak {
             let left = page_tables();
             let waited = start.elapsed();
             assert!(
-                waited.as_secs() < 60,
+                waited < patient(Duration::from_secs(60)),
                 "{left} of {peak} KiB are left after {waited:?}"
             );
             std::thread::sleep(Duration::from_millis(10));

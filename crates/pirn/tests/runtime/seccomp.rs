@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::common::kernel::has_seccomp;
 use crate::common::sys::{check, inline};
 use crate::common::{child, on_virtual, pipes, watched};
 use libc::{c_long, c_ulong, sock_filter, sock_fprog};
@@ -75,6 +76,9 @@ fn forbid(calls: &[c_long]) {
 
 #[watched]
 fn events_and_timers_arrive_without_epoll_pwait2() {
+    if !has_seccomp() {
+        return;
+    }
     child::isolated(&[], || {
         forbid(&[libc::SYS_epoll_pwait2]);
         let pipes = pipes(100);
@@ -93,6 +97,9 @@ fn events_and_timers_arrive_without_epoll_pwait2() {
 
 #[watched]
 fn foreign_event_loops_work_without_epoll_pwait2() {
+    if !has_seccomp() {
+        return;
+    }
     child::isolated(&[], || {
         forbid(&[libc::SYS_epoll_pwait2]);
         let wait = || {
@@ -107,6 +114,9 @@ fn foreign_event_loops_work_without_epoll_pwait2() {
 /// As before Linux 5.11: what reads the time in the kernel's place must not trust the pointer.
 #[watched]
 fn a_bad_time_of_epoll_pwait2_is_an_error_without_the_call() {
+    if !has_seccomp() {
+        return;
+    }
     const BAD: libc::timespec = libc::timespec {
         tv_sec: 0,
         tv_nsec: 1_000_000_000,
@@ -146,6 +156,9 @@ fn epoll_wait_in_vain(epoll: &impl AsRawFd) {
 
 #[watched]
 fn reading_and_writing_work_without_the_calls_that_take_flags() {
+    if !has_seccomp() {
+        return;
+    }
     child::isolated(&[], || {
         forbid(&[
             libc::SYS_preadv2,
@@ -175,6 +188,9 @@ fn reading_and_writing_work_without_the_calls_that_take_flags() {
 
 #[watched]
 fn a_start_that_is_forbidden_says_which_call_and_why() {
+    if !has_seccomp() {
+        return;
+    }
     let calls = [
         ("eventfd2", libc::SYS_eventfd2),
         ("epoll_create1", libc::SYS_epoll_create1),
@@ -232,6 +248,9 @@ fn without_its_epoll_instance_the_runtime_ends_and_says_why() {
 
 #[watched]
 fn a_call_for_which_there_is_no_thread_says_so_and_is_made() {
+    if !has_seccomp() {
+        return;
+    }
     if child::is_here() {
         let mut child = on_virtual(|| Command::new("sleep").arg("3").spawn().unwrap());
         let threads = [libc::SYS_clone, libc::SYS_clone3];
@@ -256,6 +275,9 @@ fn a_call_for_which_there_is_no_thread_says_so_and_is_made() {
 /// wait has none.
 #[watched]
 fn a_wait_for_a_semaphore_outlives_a_signal_in_its_attempt() {
+    if !has_seccomp() {
+        return;
+    }
     child::isolated(&[], || {
         // SAFETY: no pointers.
         let semaphores = check(unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) }).unwrap();

@@ -1,9 +1,10 @@
 //! AArch64.
 
 use std::arch::asm;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use libc::c_long;
+use libc::{c_long, c_void};
 
 /// Makes a system call that only the kernel sees.
 pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
@@ -30,7 +31,7 @@ pub fn undefined() {
 ///
 /// # Safety
 /// `context` is the third argument of the handler, which an undefined instruction has called.
-pub unsafe fn skip_undefined(context: *mut libc::c_void) {
+pub unsafe fn skip_undefined(context: *mut c_void) {
     // SAFETY: the caller's contract.
     unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.pc += 4 };
 }
@@ -43,6 +44,33 @@ pub const HAS_SEGMENTS: bool = false;
 
 /// Does nothing.
 pub fn set_step_flag(_: bool) {}
+
+/// A `va_list` of arguments that are not in registers (AAPCS64, "Variable argument lists").
+#[repr(C)]
+pub struct Arguments {
+    stack: *const c_void,
+    general_top: *const c_void,
+    vector_top: *const c_void,
+    general: i32,
+    vector: i32,
+}
+
+impl Arguments {
+    pub fn of(arguments: *const c_void) -> Arguments {
+        Arguments {
+            stack: arguments,
+            general_top: ptr::null(),
+            vector_top: ptr::null(),
+            general: 0, // none in registers
+            vector: 0,
+        }
+    }
+
+    /// Returns what a function with such a parameter takes.
+    pub fn list(&mut self) -> *mut c_void {
+        ptr::from_mut(self).cast()
+    }
+}
 
 /// Adds by a pair of instructions, the second of which must fail where another thread has run in
 /// between.

@@ -1,8 +1,9 @@
 //! x86-64.
 
 use std::arch::asm;
+use std::ptr;
 
-use libc::c_long;
+use libc::{c_long, c_void};
 
 /// Makes a system call that only the kernel sees.
 pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
@@ -29,7 +30,7 @@ pub fn undefined() {
 ///
 /// # Safety
 /// `context` is the third argument of the handler, which an undefined instruction has called.
-pub unsafe fn skip_undefined(context: *mut libc::c_void) {
+pub unsafe fn skip_undefined(context: *mut c_void) {
     // SAFETY: the caller's contract. The instruction has two bytes.
     unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] += 2 };
 }
@@ -50,6 +51,31 @@ pub fn set_step_flag(on: bool) {
             true => asm!("pushfq", "or dword ptr [rsp], 0x100", "popfq"),
             false => asm!("pushfq", "and dword ptr [rsp], 0xfffffeff", "popfq"),
         }
+    }
+}
+
+/// A `va_list` of arguments that are not in registers.
+#[repr(C)]
+pub struct Arguments {
+    gp_offset: u32,
+    fp_offset: u32,
+    overflow: *const c_void,
+    registers: *const c_void,
+}
+
+impl Arguments {
+    pub fn of(arguments: *const c_void) -> Arguments {
+        Arguments {
+            gp_offset: 48, // none in registers
+            fp_offset: 176,
+            overflow: arguments,
+            registers: ptr::null(),
+        }
+    }
+
+    /// Returns what a function with such a parameter takes.
+    pub fn list(&mut self) -> *mut c_void {
+        ptr::from_mut(self).cast()
     }
 }
 

@@ -9,8 +9,9 @@ use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Duration;
 
 use super::fixture::{AN_HOUR, assert_canceled};
-use crate::common::{child, fewer, sys, watched};
-use pirn::thread::{self, Builder};
+use crate::common::memory::threads_of;
+use crate::common::{child, sys, watched};
+use pirn::thread;
 
 const ROUNDS: usize = 10_000;
 
@@ -193,17 +194,8 @@ fn very_many_threads_are_interrupted() {
             listener: TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
             socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
         }));
-        let mut all = Vec::new();
-        for i in 0..fewer(100_000) {
-            match Builder::new().spawn(move || nothing.wait(i)) {
-                Ok(handle) => all.push(handle),
-                Err(error) if error.kind() == ErrorKind::OutOfMemory && i > fewer(10_000) => {
-                    eprintln!("with {i} threads only: {error}");
-                    break;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
+        let start = |i| thread::spawn(move || nothing.wait(i));
+        let all: Vec<_> = (0..threads_of(100_000)).map(start).collect();
         for handle in &all {
             handle.thread().interrupt();
         }
