@@ -35,7 +35,7 @@ pub type Outcome = Vec<i64>;
 
 const HANGS: i64 = i64::MIN;
 /// How long a call may take that nothing holds up any more.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a thread gets to begin to wait where nothing shows it, at the first attempt.
 pub const QUIET: Duration = Duration::from_millis(3);
 
