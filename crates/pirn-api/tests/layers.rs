@@ -44,6 +44,7 @@ const CRATES: [(&str, &[&str]); 7] = [
     (
         "pirn-observe",
         &[
+            "arch",
             "hooks",
             "findings",
             "events",

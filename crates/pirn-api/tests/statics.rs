@@ -29,6 +29,7 @@ const KEPT: [(&str, &[(&str, &str)]); 3] = [
             ("pirn-rt/sched/preempt/mod.rs", "PREPARED"),
             ("pirn-rt/stack/class.rs", "PAGES"),
             ("pirn-rt/stack/region.rs", "USE_MPROTECT"),
+            ("pirn-rt/sys/memory.rs", "SIZE"),
             ("pirn-rt/time.rs", "*"),
             ("pirn-rt/vthread/extra_state.rs", "*"),
             ("pirn-rt/vthread/keys.rs", "KEYS"),

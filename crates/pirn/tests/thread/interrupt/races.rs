@@ -1,7 +1,7 @@
 //! Races between an interrupt and the event that a thread waits for, with one, a few and many
 //! carriers.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
