@@ -62,6 +62,7 @@ const CRATES: [(&str, &[&str]); 7] = [
             "forward",
             "registry",
             "posix",
+            "simulated",
             "identity",
             "cancel",
             "signals",

@@ -19,6 +19,7 @@ use libc::pthread_t;
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking;
 use pirn_rt::no_suspend;
+use pirn_rt::sched::simulation::{self, Point};
 use pirn_rt::sys;
 use pirn_rt::vthread;
 use pirn_rt::vthread::wait_word;
@@ -86,6 +87,7 @@ impl<R: Copy> CallResult for Slept<R> {
 /// The caller is `extern "C-unwind"` and has nothing to drop; both calls may be made.
 #[inline(always)]
 pub(crate) unsafe fn point<R: CallResult>(libcs: impl FnOnce() -> R, ours: impl Fn() -> R) -> R {
+    simulation::point(Point::Call);
     match posix::is_on() {
         false => ours(),
         // SAFETY: the caller's contract.

@@ -36,6 +36,7 @@ pub mod posix;
 pub mod process;
 mod registry;
 pub mod signals;
+pub mod simulated;
 mod startup;
 pub mod sync;
 pub mod thread;

@@ -45,6 +45,7 @@ use core::ffi::{CStr, c_int};
 use libc::{clockid_t, pthread_mutex_t};
 use pirn_rt::blocking::parking_lot::{self, Parked};
 use pirn_rt::sched::safepoint::{self, Ran};
+use pirn_rt::sched::simulation::{self, Point};
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_reason::WaitReason;
@@ -205,6 +206,7 @@ fn acquire(
     attempt: impl Fn() -> c_int,
     prepare: impl FnOnce() -> Result<Waiting, c_int>,
 ) -> c_int {
+    simulation::point(Point::Lock);
     let result = attempt();
     if result != busy {
         return result;

@@ -22,17 +22,20 @@ mod record;
 
 use core::ffi::{c_int, c_void};
 use core::mem;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{pthread_attr_t, pthread_t};
 use pirn_libc::posix::{self, PosixRoutine, Record, Routine};
 use pirn_libc::sync::robust;
 use pirn_libc::thread::lifecycle::{Start, create_platform};
-use pirn_rt::vthread::helper;
+use pirn_rt::vthread::{self, helper};
 
 /// Lets `pthread_create` and `thrd_create` make virtual threads from now on (`on` is not 0), or
-/// platform threads again. For the library that is preloaded, and for tests.
+/// platform threads again. With 2, only virtual threads make some. For the library that is
+/// preloaded, for simulations, and for tests.
 #[unsafe(no_mangle)]
 #[doc(hidden)]
 pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
+    OF_VIRTUAL_ONLY.store(on == 2, Relaxed); // Relaxed: no other data.
     if on != 0 {
         posix::install(&Threads);
         leaving::prepare();
@@ -40,6 +43,9 @@ pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
     }
     posix::switch(on != 0);
 }
+
+/// Whether a platform thread that makes a thread makes a platform thread.
+static OF_VIRTUAL_ONLY: AtomicBool = AtomicBool::new(false);
 
 /// The threads of the process.
 struct Threads;
@@ -52,7 +58,8 @@ impl posix::Threads for Threads {
         routine: Routine,
         argument: *mut c_void,
     ) -> Option<c_int> {
-        if helper::is_platform_forced() {
+        let outside = OF_VIRTUAL_ONLY.load(Relaxed) && vthread::current().is_none();
+        if outside || helper::is_platform_forced() {
             return None;
         }
         // SAFETY: the caller's contract, here and below.

@@ -19,6 +19,7 @@ pub fn few(parallelism: usize) -> RuntimeSettings {
         default_class: SizeClass::for_bytes(2 << 20),
         spin_ns: 0,
         max_blocking_threads: 1,
+        simulator: None,
         slice_ns: 0,
     }
 }

@@ -93,7 +93,7 @@ pub fn now() -> u64 {
 static TICKED: AtomicU64 = AtomicU64::new(0);
 
 /// Notes the time for [`coarse`]. The monitor calls this at each of its ticks.
-pub(crate) fn tick() {
+pub fn tick() {
     TICKED.store(now() >> 20, Relaxed); // Relaxed: no other data.
 }
 

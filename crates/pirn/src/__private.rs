@@ -12,6 +12,7 @@
 //!
 //! This costs one or two allocations, for the few threads that need it.
 
+pub use crate::start::simulate;
 use crate::thread::{Builder, JoinHandle, Result};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};

@@ -6,14 +6,17 @@
 
 use crate::{config, observe, scope, thread};
 use pirn_rt::glibc::tls;
+use pirn_rt::lock::Lock;
 use pirn_rt::process::{self, FAILURE, STARTING};
 use pirn_rt::sched::runtime::{self, Runtime, RuntimeSettings};
+use pirn_rt::sched::simulation::Simulator;
 use pirn_rt::stack::{SizeClass, region};
 use pirn_rt::sys::{self, call};
 use pirn_rt::vthread::helper::ForcePlatform;
 use pirn_rt::vthread::overflow;
 use pirn_rt::{arch, carriers, environment, sanitizer};
 use std::io;
+use std::time::Duration;
 
 /// Pretends that the thread pointer cannot be set by an instruction.
 const NO_FSGSBASE: &str = "PIRN_NO_FSGSBASE";
@@ -43,7 +46,7 @@ fn pirn_start_runtime() -> io::Result<&'static Runtime> {
     if !has_fsgsbase() {
         arch::switch_slowly_from_now_on();
     }
-    let settings = config::resolve().map_err(io::Error::other)?;
+    let settings = settings().map_err(io::Error::other)?;
     let keep = observe::events_to_keep().map_err(io::Error::other)?;
     environment::prepare_notices();
     config::unknown::report();
@@ -136,7 +139,7 @@ fn after_fork() {
 /// slot of the old runtime; so the addresses of all old slots stay reserved, and none is used
 /// again.
 fn restart() -> io::Result<&'static Runtime> {
-    let settings = config::resolve().map_err(io::Error::other)?;
+    let settings = settings().map_err(io::Error::other)?;
     // SAFETY: there is no runtime; the caller has the lock.
     unsafe {
         process::renew();
@@ -168,12 +171,43 @@ fn make(settings: &config::Settings, slice_ns: u64) -> io::Result<&'static Runti
         spin_ns: settings.spin.as_nanos() as u64,
         max_blocking_threads: settings.max_blocking_threads,
         slice_ns,
+        simulator: *SIMULATOR.lock(),
     })
+}
+
+/// What decides in the scheduler's place, if the runtime is to be simulated.
+static SIMULATOR: Lock<Option<&'static dyn Simulator>> = Lock::new(None);
+
+/// Lets `simulator` decide in the scheduler's place.
+///
+/// # Errors
+/// The runtime has started without it, or cannot start.
+pub fn simulate(simulator: &'static dyn Simulator) -> io::Result<()> {
+    *SIMULATOR.lock() = Some(simulator);
+    match runtime::ensure_started()?.settings.simulator {
+        Some(_) => Ok(()),
+        None => Err(io::Error::other(
+            "pirn: this process has virtual threads that are not simulated: begin the simulation \
+             before the first spawn",
+        )),
+    }
+}
+
+/// Returns the settings, less what would let a simulation depend on the machine.
+fn settings() -> Result<config::Settings, config::ConfigError> {
+    let mut settings = config::resolve()?;
+    if SIMULATOR.lock().is_some() {
+        (settings.parallelism, settings.spare_carriers) = (1, 0);
+        settings.slice = Duration::ZERO;
+    }
+    Ok(settings)
 }
 
 /// Starts the runtime's carriers, and the platform threads beside them.
 fn run(runtime: &'static Runtime, settings: &config::Settings) -> io::Result<()> {
     carriers::start(runtime)?;
-    observe::start(runtime, settings);
+    if runtime.settings.simulator.is_none() {
+        observe::start(runtime, settings);
+    }
     Ok(())
 }

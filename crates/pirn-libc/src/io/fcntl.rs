@@ -6,10 +6,11 @@
 use crate::fs::lock;
 use crate::io::tty;
 use crate::registry::interposed;
+use crate::simulated;
 use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_ulong};
 use pirn_libc_macros::libc_fn;
-use pirn_rt::blocking::fds::{self, status_flags};
+use pirn_rt::blocking::fds::status_flags;
 use pirn_rt::sys::{self, SysResult, call};
 
 interposed! {
@@ -70,7 +71,7 @@ unsafe fn control(fd: c_int, command: c_int, argument: usize) -> SysResult {
 /// Updates the table of descriptors.
 fn note(fd: c_int, command: c_int, value: usize) {
     match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => fds::duplicated(fd, value as c_int),
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => simulated::duplicated(fd, value as c_int),
         libc::F_SETLK | libc::F_OFD_SETLK => lock::lock_released(),
         _ => {}
     }

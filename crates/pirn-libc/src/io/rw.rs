@@ -5,6 +5,7 @@ use crate::forward::checked;
 use crate::fs::cached::file_type;
 use crate::io::transfer;
 use crate::registry::interposed;
+use crate::simulated;
 use core::ffi::{c_int, c_void};
 use libc::{iovec, size_t, ssize_t};
 use pirn_libc_macros::libc_fn;
@@ -119,6 +120,9 @@ fn write_nothing(fd: c_int) -> SysResult {
 pub fn close(fd: c_int) -> c_int {
     // SAFETY: nothing to drop.
     unsafe { cancel::beginning() };
+    if let Some(network) = simulated::network() {
+        network.closing(fd);
+    }
     let result = fds::close(fd);
     crate::fs::lock::lock_released();
     sys::to_c(result) as c_int
@@ -141,7 +145,7 @@ pub fn dup(fd: c_int) -> c_int {
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_dup, fd) };
     if let Ok(new) = result {
-        fds::duplicated(fd, new as c_int);
+        simulated::duplicated(fd, new as c_int);
     }
     sys::to_c(result) as c_int
 }
@@ -170,7 +174,7 @@ pub fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_dup3, fd, new, flags) };
     if result.is_ok() {
-        fds::duplicated(fd, new);
+        simulated::duplicated(fd, new);
     }
     sys::to_c(result) as c_int
 }

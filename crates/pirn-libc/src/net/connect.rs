@@ -11,8 +11,10 @@
 //! threads may use at the same time, never wait in `connect`, so their flags are left alone.
 
 use crate::io::transfer::is_ready;
+use crate::simulated::network;
 use crate::{cancel, virtual_thread};
 use core::ffi::c_int;
+use core::ptr;
 use libc::{sockaddr, socklen_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds::readiness::{self, FdCall, Interest};
@@ -80,8 +82,13 @@ unsafe fn accept_once(
     length: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    let simulated = network().filter(|it| it.listens(fd));
+    let [to, size] = match simulated {
+        Some(_) => [ptr::null_mut(), ptr::null_mut()],
+        None => [address.cast::<u8>(), length.cast()],
+    };
     // SAFETY: the caller's contract.
-    let kernel = || unsafe { call!(libc::SYS_accept4, fd, address, length, flags) };
+    let kernel = || unsafe { call!(libc::SYS_accept4, fd, to, size, flags) };
     let attempt = |entry: &fds::Entry| {
         let _serial = entry.serialise();
         if is_ready(fd, libc::POLLIN) || !may_wait(fd, flags) {
@@ -103,6 +110,10 @@ unsafe fn accept_once(
     match result {
         Ok(new) => {
             fds::accepted(fd, new as c_int);
+            if let Some(network) = simulated {
+                // SAFETY: the caller's contract.
+                unsafe { network.accepted(fd, new as c_int, address, length) };
+            }
             CALLERS.chance(); // The queue of a Unix listener may have room.
         }
         Err(e) => let_others_close(e),
@@ -163,6 +174,11 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) ->
 /// # Safety
 /// As for `connect`.
 unsafe fn connect_once(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    // SAFETY: the caller's contract.
+    let simulated = network().and_then(|it| unsafe { it.connect(fd, address, length) });
+    if let Some(result) = simulated {
+        return sys::to_c(result) as c_int;
+    }
     // SAFETY: the caller's contract.
     let kernel = || unsafe { call!(libc::SYS_connect, fd, address, length) };
     let waits = virtual_thread().is_some() && is_connected_by_handshake(fd);

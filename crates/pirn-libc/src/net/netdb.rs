@@ -6,6 +6,7 @@
 
 use crate::Text;
 use crate::registry::interposed;
+use crate::simulated;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
@@ -19,9 +20,15 @@ interposed! {
         cannot "keep carriers free in the resolver's own functions (`res_query` and its kin), nor \
             where lists are read entry by entry (`getpwent`)";
 
-    Pool {
+    Pool as {
         /// `std::net::ToSocketAddrs` calls this. Returns an `EAI_` number.
-        fn getaddrinfo(node: Text, service: Text, hints: *const addrinfo, list: *mut *mut addrinfo) -> c_int;
+        fn getaddrinfo(node: Text, service: Text, hints: *const addrinfo, list: *mut *mut addrinfo)
+            -> c_int = match simulated::address_of(node) {
+                Some(address) => getaddrinfo(address, service, hints, list),
+                None => pool::bounded(WaitReason::call(c"getaddrinfo"), || libcs!()),
+            };
+    }
+    Pool {
         /// Returns an `EAI_` number.
         fn getnameinfo(
             address: *const sockaddr, length: socklen_t, host: *mut c_char, host_size: socklen_t,

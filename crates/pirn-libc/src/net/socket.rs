@@ -9,6 +9,7 @@ use crate::io::pieces;
 use crate::io::transfer::asked;
 pub(crate) use crate::net::connect::{accept, accept4, connect};
 use crate::registry::interposed;
+use crate::simulated::network;
 use crate::virtual_thread;
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -44,7 +45,10 @@ interposed! {
     }
     Kernel as {
         fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
-            = created(call!(libc::SYS_socket, domain, kind, protocol));
+            = match network().and_then(|it| it.socket(domain, kind, protocol)) {
+                Some(result) => created(result),
+                None => created(call!(libc::SYS_socket, domain, kind, protocol)),
+            };
     }
     Kernel by hand { socketpair, setsockopt }
 }
@@ -340,6 +344,9 @@ pub unsafe fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
+    if network().is_some_and(|it| it.ignores_option(fd, level, option)) {
+        return 0;
+    }
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);
     }

@@ -30,6 +30,7 @@ use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::parking_lot;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sched::runtime;
+use pirn_rt::sched::simulation::{self, Point};
 use pirn_rt::sys;
 use pirn_rt::vthread::wait_reason::{Kind, WaitReason};
 use pirn_rt::vthread::wait_word::Interruptible;
@@ -128,6 +129,7 @@ pub unsafe fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     if parking_lot::any_waiting(key) && result == 0 {
         parking_lot::unpark(key, 1, WAITER);
     }
+    simulation::point(Point::Unlock);
     result
 }
 

@@ -13,6 +13,7 @@
 use crate::arch;
 use crate::blocking::parking_lot::{self, Parked, hand_over};
 use crate::blocking::pool;
+use crate::sched::simulation::{self, Point};
 use crate::sched::{runtime, safepoint};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
@@ -39,6 +40,7 @@ pub(crate) type Rarely = unsafe fn([usize; 6]) -> SysResult;
 /// # Safety
 /// As for the system call.
 pub unsafe fn futex(args: [usize; 6], rarely: Rarely) -> SysResult {
+    simulation::point(Point::Futex);
     let operation = args[1] as i32;
     let private = operation & FUTEX_PRIVATE_FLAG != 0;
     let command = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);

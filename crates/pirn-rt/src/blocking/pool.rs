@@ -14,7 +14,7 @@ use crate::environment;
 use crate::reactor::jobs::{Job, Jobs, Worker};
 use crate::recorder::kinds;
 use crate::sanitizer::{self, valgrind};
-use crate::sched::{Runtime, counters, os_thread, recorded, safepoint};
+use crate::sched::{Runtime, counters, os_thread, recorded, safepoint, simulation};
 use crate::sys::{self, Errno, SysResult, call};
 use crate::time::Deadline;
 use crate::vthread::wait_reason::WaitReason;
@@ -97,13 +97,14 @@ fn raised(thread: Current) {
     }
 }
 
-/// Runs a call that ends by itself on a pool thread; on a platform thread, runs it in place. With a
+/// Runs a call that ends by itself on a pool thread; on a platform thread, and in a simulation,
+/// which must not depend on when it ends, runs it in place. With a
 /// sanitizer, runs it in place on any thread: the sanitizer's runtime makes such calls while it
 /// holds locks that a pool thread needs to start (it opens files to describe an error). Dumps show
 /// `reason`.
 pub fn bounded<R>(reason: WaitReason, function: impl FnOnce() -> R) -> R {
     let thread = match vthread::parkable() {
-        Some(thread) if !sanitizer::is_instrumented() => thread,
+        Some(thread) if !sanitizer::is_instrumented() && !simulation::is_running() => thread,
         _ => return function(),
     };
     counters::note(Runtime::of(&thread), |counters| &counters.offloaded);
@@ -130,7 +131,7 @@ fn run_here<F: FnOnce() -> R, R>(call: Call<F, R>) -> R {
 /// the refusal and lets the call block the carrier. Dumps show `reason`.
 pub fn dedicated(reason: WaitReason, function: impl FnOnce() -> SysResult) -> SysResult {
     const LONGEST_PAUSE_NS: u64 = 500_000_000;
-    let Some(thread) = vthread::parkable() else {
+    let Some(thread) = vthread::parkable().filter(|_| !simulation::is_running()) else {
         return function();
     };
     counters::note(Runtime::of(&thread), |counters| &counters.offloaded_alone);

@@ -15,8 +15,10 @@ mod policy;
 pub(crate) mod search;
 
 use crate::blocking::fds::review;
+use crate::blocking::timer;
 use crate::panic;
 use crate::recorder::kinds;
+use crate::sched::simulation::Simulator;
 use crate::sched::spare::Spare;
 use crate::sched::{Acquired, Carrier, Holder, Processor, Runtime, preempt, recorded};
 use crate::sys;
@@ -29,7 +31,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub fn start(runtime: &'static Runtime) -> io::Result<()> {
     let regular = runtime.processors.used();
     regular.iter().try_for_each(start_one)?;
-    monitor::start(runtime)
+    match runtime.settings.simulator {
+        None => monitor::start(runtime),
+        Some(_) => Ok(()), // There is nothing to repair, and its time would be another.
+    }
 }
 
 /// Starts the carrier that begins with this processor.
@@ -70,6 +75,9 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
             if processor.take_preempted() {
                 look_around(runtime, carrier);
             }
+            if let Some(simulator) = runtime.settings.simulator {
+                return next_simulated(runtime, processor, simulator);
+            }
             if let Some(spare) = &processor.spare {
                 match stand_in(runtime, processor, spare) {
                     Some(thread) => return thread,
@@ -103,6 +111,26 @@ fn next(runtime: &'static Runtime, carrier: &Carrier) -> Ready {
             }
         }
         searching = sleep(runtime, carrier);
+    }
+}
+
+/// Returns the thread that a simulator has chosen.
+#[cold]
+fn next_simulated(
+    runtime: &'static Runtime,
+    processor: Holder<'_>,
+    simulator: &dyn Simulator,
+) -> Ready {
+    loop {
+        processor.count_look();
+        match simulator.expects_events() {
+            true => events::take(runtime),
+            false => timer::fire_all(&runtime.timers),
+        }
+        match simulator.next() {
+            Some(thread) => return thread,
+            None => simulator.advance(runtime.timers.next_deadline()),
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 //! * [`body`]: the closure that a thread runs, and its result; [`magazines`]: memory for threads.
 //! * [`idle`]: how few carriers are woken. [`spare`]: processors for when all others are stuck, and
 //!   [`stuck`]: what the monitor has found about those.
+//! * [`simulation`]: what decides in the scheduler's place in a simulation.
 //! * [`preempt`]: taking threads that compute off their processors. [`safepoint`]: requests to a
 //!   thread to run something. `current_stack`: stopping a carrier while its stack is read.
 //! * [`counters`], [`cpu_time`], `run`, [`recorded`]: what is counted, timed and recorded.
@@ -42,6 +43,7 @@ pub mod recorded;
 mod run;
 pub mod runtime;
 pub mod safepoint;
+pub mod simulation;
 pub mod spare;
 pub mod stuck;
 
@@ -61,6 +63,7 @@ use crate::vthread::{Claimed, Core, Current, Ready, current, table};
 use core::ptr::{self, NonNull};
 pub use counters::Cause;
 use mount::After;
+use simulation::Point;
 
 /// Puts a thread that became runnable for this `cause` where a carrier finds it: the queue of the
 /// calling thread's processor, the injector, or the scheduler that the program gave it.
@@ -72,16 +75,21 @@ pub fn schedule(thread: Ready, cause: Cause) {
     if no_suspend::in_handler() {
         return post(thread, cause);
     }
-    let section = NoSuspend::new();
-    let processor = carrier(&section).and_then(|carrier| carrier.processor());
-    enqueue(processor, thread, cause);
+    {
+        let section = NoSuspend::new();
+        let processor = carrier(&section).and_then(|carrier| carrier.processor());
+        enqueue(processor, thread, cause);
+    }
+    if cause == Cause::Start {
+        simulation::point(Point::Spawn);
+    }
 }
 
 /// Does what [`schedule`] does, for a caller that knows the processor that its carrier holds.
 #[inline(always)]
 pub(crate) fn enqueue(processor: Option<Holder<'_>>, thread: Ready, cause: Cause) {
     match processor {
-        Some(processor) if thread.core().is_queued_in(processor.runtime().home()) => {
+        Some(processor) if thread.core().is_queued_in(processor.runtime().queues()) => {
             if processor.counters().runnable(cause) {
                 cold(|| time(&thread));
             }
@@ -109,6 +117,9 @@ fn inject(thread: Ready, cause: Cause) {
         return foreign::dispatch(scheduler, thread);
     }
     let runtime = Runtime::of(thread.core());
+    if let Some(simulator) = runtime.settings.simulator {
+        return simulator.runnable(thread, cause);
+    }
     let section = NoSuspend::new();
     let is_urgent = |carrier: &Carrier| carrier.is_urgent() && ptr::eq(carrier.runtime(), runtime);
     match carrier(&section).is_some_and(is_urgent) {
@@ -159,7 +170,7 @@ pub(crate) fn wake_in_place(claimed: Claimed, may: impl FnOnce(Option<Holder<'_>
         return wake(claimed);
     }
     core.wait_info.hand_over();
-    let processor = processor.filter(|processor| core.is_queued_in(processor.runtime().home()));
+    let processor = processor.filter(|processor| core.is_queued_in(processor.runtime().queues()));
     match processor.zip(current()) {
         Some((processor, running)) => {
             if recorder::is_on() {

@@ -37,6 +37,7 @@ use super::idle::{FEW, Idle};
 use super::injector::Injector;
 use super::preempt::queues::Preempted;
 use super::processor::{Acquired, Processor, Processors};
+use super::simulation::Simulator;
 use super::spare::InUse;
 use super::stuck::Stuck;
 use crate::no_suspend::NoSuspend;
@@ -67,6 +68,9 @@ pub struct RuntimeSettings {
     pub max_blocking_threads: usize,
     /// How long a thread may compute while others wait; 0: for ever.
     pub slice_ns: u64,
+    /// What decides in the scheduler's place. Then `parallelism` is 1, and `spares` and `slice_ns`
+    /// are 0.
+    pub simulator: Option<&'static dyn Simulator>,
 }
 
 /// See the module's documentation.
@@ -124,8 +128,17 @@ impl Runtime {
     }
 
     /// Returns its address, for the records of its threads.
-    #[inline(always)]
+    #[inline]
     pub fn home(&'static self) -> Home {
+        match self.settings.simulator {
+            None => self.queues(),
+            Some(_) => self.queues().elsewhere(),
+        }
+    }
+
+    /// Returns the home of the threads that wait in its processors' queues.
+    #[inline(always)]
+    pub(crate) fn queues(&'static self) -> Home {
         // SAFETY: the type of runtimes.
         unsafe { Home::new(self) }
     }

@@ -65,8 +65,14 @@ pub(crate) struct VTable {
 pub struct Home(*const ());
 
 impl Home {
-    /// Set in the home of a thread that has its own scheduler.
+    /// Set in the home of a thread that has its own scheduler, or a simulator.
     const ELSEWHERE: usize = 1;
+
+    /// Returns the home of threads of this runtime that do not wait in its queues.
+    #[inline]
+    pub(crate) fn elsewhere(self) -> Home {
+        Home(self.0.map_addr(|home| home | Home::ELSEWHERE))
+    }
 
     /// # Safety
     /// `R` is the scheduler's type of runtimes.
@@ -259,9 +265,9 @@ impl Core {
             carrier: Cell::new(core::ptr::null()),
             next: Cell::new(core::ptr::null()),
             join: JoinCell::new(),
-            home: {
-                let elsewhere = usize::from(attributes.scheduler.is_some()) * Home::ELSEWHERE;
-                Home(attributes.home.0.map_addr(|home| home | elsewhere))
+            home: match attributes.scheduler {
+                None => attributes.home,
+                Some(_) => attributes.home.elsewhere(),
             },
             scheduler: attributes.scheduler,
             name: attributes.name,
