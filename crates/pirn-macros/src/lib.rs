@@ -5,6 +5,7 @@
 //! inner one on a virtual thread and waits for it. `expand` has the expansion.
 
 mod expand;
+mod simulate;
 
 use expand::Kind;
 use proc_macro::TokenStream;
@@ -77,4 +78,23 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Kind::Test, args.into(), item.into()).into()
+}
+
+/// Makes a function a test that is simulated with many seeds: `#[pirn_sim::test]`.
+///
+/// ```text
+/// #[pirn_sim::test(seeds(0..1000), pauses(200, Duration::from_secs(30)))]
+/// fn a_lease_has_one_holder() { /* ordinary code: std::thread, std::sync, std::net, … */ }
+/// ```
+///
+/// The arguments are methods of `pirn_sim::Sim`. `#[ignore]`, `#[should_panic]` and all other
+/// attributes keep their meaning.
+///
+/// # Errors
+///
+/// These do not compile: items other than functions, arguments of the function, a result,
+/// generics, `async`.
+#[proc_macro_attribute]
+pub fn simulate(args: TokenStream, item: TokenStream) -> TokenStream {
+    simulate::expand(args.into(), item.into()).into()
 }
