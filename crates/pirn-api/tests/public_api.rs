@@ -18,7 +18,7 @@ use std::{env, fs};
 const UNSTABLE: [&str; 2] = ["core::marker::Freeze", "core::marker::UnsafeUnpin"];
 
 /// The packages whose API is a promise. The others are parts of `pirn`, or of the commands.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 9] = [
     "pirn",
     "pirn-actor",
     "pirn-console",
@@ -28,7 +28,6 @@ const PACKAGES: [&str; 10] = [
     "pirn-http",
     "pirn-live",
     "pirn-nats",
-    "pirn-sim",
 ];
 
 #[test]
