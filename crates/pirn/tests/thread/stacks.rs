@@ -122,7 +122,9 @@ fn an_overflow_of_an_exact_size_is_reported_with_it() {
     }
     let output = child::run(&[]);
     assert_overflow(&output, "treadle");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("stack size 300 KiB"));
+    let kib = (300_usize << 10).next_multiple_of(sys::page_size()) >> 10;
+    let said = format!("stack size {kib} KiB");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
 }
 
 #[watched]
