@@ -20,9 +20,9 @@ const EXEMPT: [(&str, &str); 3] = [
     ),
     (
         "made when the program makes this call or its kin, which gets the error",
-        "accept4 capget clock_nanosleep connect dup dup2 dup3 epoll_create execveat flock \
+        "accept4 capget clock_nanosleep connect dup dup3 execveat flock \
          getrusage io_uring_setup kill lseek mq_timedreceive mq_timedsend msgrcv msgsnd newfstatat \
-         pipe2 pkey_alloc poll readv recvfrom recvmmsg recvmsg select semtimedop sendfile sendmmsg sendmsg \
+         pipe2 pkey_alloc readv recvfrom recvmmsg recvmsg semtimedop sendfile sendmmsg sendmsg \
          sendto setsockopt shutdown socket socketpair splice tee timer_create timerfd_create tkill \
          vmsplice wait4 writev",
     ),

@@ -1,7 +1,7 @@
 //! The simulated network: nodes with addresses, the links between them, and their faults.
 //!
 //! A simulated TCP socket is a Unix socket of the kernel's. A connection is two pairs of these with
-//! a [wire] between, two virtual threads that carry the bytes:
+//! a wire between, two virtual threads that carry the bytes:
 //!
 //! ```text
 //!   client's node                      the link                       server's node
