@@ -7,6 +7,7 @@ use std::{fs, mem, ptr};
 use libc::{c_char, c_int, dev_t, mode_t, size_t, ssize_t};
 
 use super::{checked, everywhere, nowhere};
+use crate::common::processor::STAT_VERSIONS;
 use crate::common::{TempDir, child, on_virtual, skip, watched};
 
 unsafe extern "C" {
@@ -296,7 +297,7 @@ fn looking_at_files_by_all_names() {
             of(&|out| libc::fstat64(fd, out.cast()));
             of(&|out| libc::fstatat(dir, name, out, 0));
             of(&|out| libc::fstatat64(dir, name, out.cast(), 0));
-            for version in [0, 1] {
+            for &version in STAT_VERSIONS {
                 of(&|out| __xstat(version, path, out));
                 of(&|out| __xstat64(version, path, out));
                 of(&|out| __lxstat(version, path, out));

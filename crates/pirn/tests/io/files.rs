@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::common::sys::check;
 use crate::common::{
-    TempDir, block_then, child, crowd, many_files, most_carriers, on_virtual, pattern,
+    TempDir, block_then, child, crowd, fewer, many_files, most_carriers, on_virtual, pattern,
     virtual_crowd, watched,
 };
 use pirn::thread;
@@ -67,7 +67,7 @@ fn folders_are_made_listed_and_removed() {
 fn a_big_file_is_read_back_whole() {
     let folder = TempDir::new("big");
     let path = folder.join("file");
-    let data = pattern(32 << 20);
+    let data = pattern(fewer(32 << 20));
     on_virtual(move || {
         let mut file = File::create_new(&path).unwrap();
         file.write_all(&data).unwrap();

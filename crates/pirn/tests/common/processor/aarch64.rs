@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use libc::{c_long, c_void};
+use libc::{c_int, c_long, c_void};
 
 /// Makes a system call that only the kernel sees.
 pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
@@ -38,6 +38,9 @@ pub unsafe fn skip_undefined(context: *mut c_void) {
 
 /// The kernel lets only a tracer set `PSTATE.SS`.
 pub const HAS_STEP_FLAG: bool = false;
+
+/// The versions of `struct stat` that `__xstat` and its kin know.
+pub const STAT_VERSIONS: &[c_int] = &[0];
 
 /// A thread has no register of this kind but the thread pointer.
 pub const HAS_SEGMENTS: bool = false;

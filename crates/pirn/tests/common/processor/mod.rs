@@ -7,6 +7,7 @@
 //! | [`skip_undefined`] | has a handler of this signal go on behind the instruction |
 //! | [`set_step_flag`] | has a `SIGTRAP` come after each instruction, or not; see [`can_step`] |
 //! | [`Arguments`] | what a C function gets for a list of variable arguments |
+//! | [`STAT_VERSIONS`] | what `__xstat` takes |
 //! | [`HAS_SEGMENTS`] | whether a thread has a base register for the program's use |
 //! | [`in_many_steps`] | does by instructions that can be interrupted midway what can be checked |
 

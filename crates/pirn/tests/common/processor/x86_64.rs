@@ -3,7 +3,7 @@
 use std::arch::asm;
 use std::ptr;
 
-use libc::{c_long, c_void};
+use libc::{c_int, c_long, c_void};
 
 /// Makes a system call that only the kernel sees.
 pub fn inline(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize) -> isize {
@@ -37,6 +37,9 @@ pub unsafe fn skip_undefined(context: *mut c_void) {
 
 /// A program can have itself single-stepped.
 pub const HAS_STEP_FLAG: bool = true;
+
+/// The versions of `struct stat` that `__xstat` and its kin know.
+pub const STAT_VERSIONS: &[c_int] = &[0, 1];
 
 /// A program can set the base of GS.
 pub const HAS_SEGMENTS: bool = true;
