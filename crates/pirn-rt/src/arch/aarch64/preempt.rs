@@ -86,7 +86,7 @@ pub(crate) fn has_unsaved_state() -> bool {
 
 /// Returns the number of bytes of stack that [`trampoline`] uses, without its body.
 pub(crate) fn trampoline_bytes() -> usize {
-    LARGEST.load(Relaxed) + 16
+    LARGEST.load(Relaxed) + 16 + 32
 }
 
 /// What a signal has interrupted: its handler's third argument.
@@ -126,10 +126,12 @@ impl Interruption<'_> {
         self.0.uc_mcontext.sp as usize
     }
 
-    /// Returns whether the interrupted code traps after each instruction: so would the trampoline.
-    pub(crate) fn traps(&self) -> bool {
+    /// Returns whether the interrupted code traps after each instruction, as the trampoline would;
+    /// or is the trampoline's own end, which must not come to another carrier.
+    pub(crate) fn cannot_call(&self) -> bool {
         const SOFTWARE_STEP: u64 = 1 << 21;
-        self.0.uc_mcontext.pstate & SOFTWARE_STEP != 0
+        let end = (&raw const END_BEGINS).addr()..(&raw const END_ENDS).addr();
+        self.0.uc_mcontext.pstate & SOFTWARE_STEP != 0 || end.contains(&self.pc())
     }
 
     /// Returns the signals that the interrupted code blocks: bit `n - 1` for signal `n`.
@@ -301,23 +303,57 @@ pub unsafe fn end_float(context: &libc::ucontext_t) {
     }
 }
 
+unsafe extern "C" {
+    /// The part of [`trampoline`] that knows which signals its carrier blocks.
+    #[link_name = "pirn_trampoline_knows"]
+    static END_BEGINS: u8;
+    #[link_name = "pirn_trampoline_ends"]
+    static END_ENDS: u8;
+}
+
 /// Calls the body with the copied context, and has the kernel go on where the code was interrupted.
+/// The kernel also sets the mask of signals that the context has: the body may have come to another
+/// carrier, whose mask it has to stay. So the kernel is asked for that mask before.
 ///
-/// It has no unwind information: libgcc, libunwind and gdb know the two instructions at the return
-/// address of the call, and take the registers from the frame at the stack pointer.
+/// The outer part, behind `3:`, has no unwind information: libgcc, libunwind and gdb know the two
+/// instructions at the return address of its call, and take the registers from the frame at the
+/// stack pointer.
 #[unsafe(naked)]
 unsafe extern "C" fn trampoline() {
     naked_asm!(
-        "add x0, sp, #{information}",
+        "b 3f",
+        "2:",
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-32]!; .cfi_def_cfa_offset 32",
+        ".cfi_offset x29, -32; .cfi_offset x30, -24",
+        "mov x29, sp",
+        "str x0, [sp, #16]",
         "adrp x16, {body}",
         "ldr x16, [x16, :lo12:{body}]",
         "blr x16",
+        "ldr x2, [sp, #16]",
+        "add x2, x2, #{mask}",
+        "mov x0, xzr", // with no set in x1, nothing is changed
+        "mov x1, xzr",
+        "mov x3, #8",
+        "mov x8, #135", // rt_sigprocmask
+        "svc #0",
+        ".globl pirn_trampoline_knows; .hidden pirn_trampoline_knows",
+        "pirn_trampoline_knows:",
+        "ldp x29, x30, [sp], #32; .cfi_def_cfa_offset 0; .cfi_restore x29; .cfi_restore x30",
+        "ret; .cfi_endproc",
+        "3:",
+        "add x0, sp, #{information}",
+        "bl 2b",
         ".globl pirn_preempted; .hidden pirn_preempted",
         "pirn_preempted:",
         "mov x8, #139", // rt_sigreturn
         "svc #0",
+        ".globl pirn_trampoline_ends; .hidden pirn_trampoline_ends",
+        "pirn_trampoline_ends:",
         "udf #0",
         information = const INFORMATION,
+        mask = const core::mem::offset_of!(libc::ucontext_t, uc_sigmask),
         body = sym BODY,
     )
 }

@@ -195,7 +195,7 @@ impl Interruption<'_> {
 
     /// Returns whether the interrupted code traps after each instruction, or at unaligned accesses:
     /// so would the trampoline.
-    pub(crate) fn traps(&self) -> bool {
+    pub(crate) fn cannot_call(&self) -> bool {
         const TRAP: usize = 1 << 8;
         const ALIGNMENT_CHECK: usize = 1 << 18;
         self.register(libc::REG_EFL) & (TRAP | ALIGNMENT_CHECK) != 0

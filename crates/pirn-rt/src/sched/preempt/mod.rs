@@ -118,7 +118,7 @@ pub unsafe fn interrupt(context: *mut c_void) {
     let room = frames.start + needed + arch::trampoline_bytes()..frames.end;
     if !(requested || is_asked(carrier))
         || place.blocked() != carrier.blocked_signals()
-        || place.traps()
+        || place.cannot_call()
         || !room.contains(&place.sp())
     {
         return;
