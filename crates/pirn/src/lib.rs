@@ -149,6 +149,5 @@ pub use thread::scheduler::{Runnable, Scheduler};
 #[doc = include_str!("../README.md")]
 struct ReadMe;
 
-#[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __private;

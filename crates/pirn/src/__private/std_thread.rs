@@ -1,4 +1,5 @@
-//! The functions that the macros' output calls. Not for use by hand.
+//! The virtual threads that `pirn-macros` starts: `std` knows them by name, and the test harness
+//! captures their output.
 //!
 //! `std` fills in two places only when it starts a thread itself: the thread's name, for panic
 //! messages, and the buffer in which the test harness captures a test's output. So here `std`'s
@@ -12,7 +13,6 @@
 //!
 //! This costs one or two allocations, for the few threads that need it.
 
-pub use crate::start::simulate;
 use crate::thread::{Builder, JoinHandle, Result};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
