@@ -41,6 +41,7 @@ use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched;
 use pirn_rt::sched::body::Body;
 use pirn_rt::sched::runtime::{self, Runtime};
+use pirn_rt::sched::simulation;
 use pirn_rt::sched::{life, safepoint};
 use pirn_rt::stack::{SizeClass, Slot};
 use pirn_rt::sys::{self, call, page_size};
@@ -293,6 +294,10 @@ impl Record for Pthread {
             return error;
         }
         let result = self.result.get();
+        if let Some((core, _)) = self.place.get() {
+            // SAFETY: the record is the body of its allocation, and has not been released.
+            simulation::note_join(unsafe { core.as_ref() });
+        }
         // SAFETY: the right is ours; the caller's contract.
         unsafe {
             self.release();

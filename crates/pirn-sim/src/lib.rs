@@ -25,23 +25,31 @@
 //! });
 //! ```
 
+mod claims;
 mod clock;
 mod entropy;
+mod failure;
 pub mod net;
 mod points;
 mod random;
 mod run;
 mod schedule;
+mod seeds;
 mod sim;
+mod stacks;
 mod strategy;
+mod trace;
 mod world;
 
 extern crate pirn_posix as _;
 
+pub use claims::{Claim, always, sometimes};
+pub use failure::Failure;
 pub use pirn_macros::simulate as test;
 pub use pirn_rt::sched::simulation::Point;
-pub use run::Report;
+pub use run::{Panic, Report};
 pub use schedule::Switch;
-pub use sim::{Failure, Sim, chance, is_simulated};
+pub use sim::{Sim, Summary, chance, is_simulated};
+pub use stacks::Stack;
 pub use strategy::Strategy;
-pub use world::{Options, Outcome, Step};
+pub use world::{Options, Outcome, Step, Thread};

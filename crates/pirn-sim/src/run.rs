@@ -1,13 +1,18 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
+use crate::claims::{self, Claim};
 use crate::net::Sockets;
 use crate::schedule::Switch;
+use crate::stacks::Stack;
 use crate::strategy::Strategy;
-use crate::world::{self, Options, Outcome, Seen, Step, World};
+use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
 use crate::{clock, points};
+use core::fmt;
 use core::time::Duration;
+use pirn_rt::lock::Lock;
 use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched::{self, simulation};
+use pirn_rt::vthread;
 use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
@@ -29,10 +34,41 @@ pub struct Report {
     pub time: Duration,
     /// The choices that were not the plain ones.
     pub switches: Vec<Switch>,
+    /// The order in which threads ran, as a number: two runs with the same schedule have the same,
+    /// whatever the times.
+    pub order: u64,
+    /// Where the thread was that was left, for each switch, if the options ask for stacks.
+    pub stacks: Vec<Stack>,
     /// Each step, if the options ask for it.
     pub trace: Vec<Step>,
-    /// The panics of all threads, also those that were caught: message and place.
-    pub panics: Vec<String>,
+    /// What the network and the simulator have done to the program, if the options ask for the
+    /// trace: when, in nanoseconds, and what.
+    pub faults: Vec<(u64, String)>,
+    /// The threads, by number.
+    pub threads: Vec<Thread>,
+    /// The panics of all threads, also those that were caught.
+    pub panics: Vec<Panic>,
+    /// What the program has claimed of itself.
+    pub claims: Vec<Claim>,
+}
+
+/// A panic of a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Panic {
+    /// Where it was raised: file, line and column.
+    pub place: String,
+    /// Its message.
+    pub message: String,
+    /// The runtime's own number of the thread.
+    id: u64,
+    /// Another thread has joined the thread, and so learnt of it.
+    joined: bool,
+}
+
+impl fmt::Display for Panic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
 }
 
 /// A test, which runs many times.
@@ -41,7 +77,7 @@ pub(crate) type Test = Arc<dyn Fn() + Send + Sync>;
 /// One run at a time in a process.
 static ONE: Mutex<()> = Mutex::new(());
 /// The panics of the run.
-static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static PANICS: Lock<Vec<Panic>> = Lock::new(Vec::new());
 
 /// Runs a test once.
 ///
@@ -54,10 +90,8 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
     assert!(!is_inside(), "pirn: a simulation within a simulation");
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     prepare()?;
-    PANICS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clear();
+    PANICS.lock().clear();
+    claims::take();
     world::begin(options.clone());
     simulation::set_running(true);
     let message = Arc::new(OnceLock::new());
@@ -82,24 +116,39 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
     simulation::set_running(false);
     let Seen {
         hash,
+        order,
         points,
         switches,
+        stacks,
         trace,
+        threads,
+        faults,
+        steps: _,
     } = seen;
-    let panics = core::mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
+    let panics = core::mem::take(&mut *PANICS.lock());
+    let unseen = panics.iter().find(|panic| !panic.joined);
+    let outcome = match (message.get(), outcome, unseen) {
+        (Some(message), _, _) => Outcome::Panicked(message.clone()),
+        (None, Outcome::Passed, Some(panic)) if !options.panics_allowed => {
+            Outcome::Panicked(format!("a thread that no thread joins: {}", panic.message))
+        }
+        (None, outcome, _) => outcome,
+    };
     Ok(Report {
         seed: options.seed,
         strategy: options.strategy.clone(),
-        outcome: match message.get() {
-            Some(message) => Outcome::Panicked(message.clone()),
-            None => outcome,
-        },
+        outcome,
         hash,
+        order,
         points,
         time: Duration::from_nanos(clock::now() - clock::START),
         switches,
+        stacks,
         trace,
+        faults,
+        threads,
         panics,
+        claims: claims::take(),
     })
 }
 
@@ -135,12 +184,21 @@ pub(crate) fn is_inside() -> bool {
 }
 
 fn note_panic(info: &PanicHookInfo<'_>) {
-    let place = info.location().map(ToString::to_string).unwrap_or_default();
-    let text = format!("{place}: {}", text(info.payload()));
-    PANICS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(text);
+    let panic = Panic {
+        place: info.location().map(ToString::to_string).unwrap_or_default(),
+        message: text(info.payload()).to_owned(),
+        id: vthread::current().map_or(0, |own| own.id()),
+        joined: false,
+    };
+    PANICS.lock().push(panic);
+}
+
+/// Notes that a thread has been joined, by the runtime's own number.
+pub(crate) fn note_join(id: u64) {
+    let mut panics = PANICS.lock();
+    for panic in panics.iter_mut().filter(|panic| panic.id == id) {
+        panic.joined = true;
+    }
 }
 
 /// Returns a panic's message.

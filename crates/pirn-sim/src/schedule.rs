@@ -1,6 +1,7 @@
 //! What a run has done, as a list of its switches, and what is left of the list if each switch that
 //! a failure does not need is dropped.
 
+use core::fmt;
 use pirn_rt::sched::simulation::Point;
 
 /// One thread was followed by another that was not simply the oldest runnable one.
@@ -17,6 +18,33 @@ pub struct Switch {
     pub to: u32,
     /// What kind of point it was at last; none: it has passed none.
     pub kind: Option<Point>,
+}
+
+/// As in `PIRN_SIM_SCHEDULE`: `0@13>1` where thread 0 is followed by thread 1 at its 13th point, and
+/// `0@13w>1` where it waits after that.
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waits = if self.waits { "w" } else { "" };
+        write!(f, "{}@{}{waits}>{}", self.from, self.at, self.to)
+    }
+}
+
+/// Reads a schedule: switches with commas between. `None`: it is none.
+pub(crate) fn parsed(text: &str) -> Option<Vec<Switch>> {
+    let one = |text: &str| {
+        let (from, rest) = text.trim().split_once('@')?;
+        let (at, to) = rest.split_once('>')?;
+        let (at, waits) = at.strip_suffix('w').map_or((at, false), |at| (at, true));
+        Some(Switch {
+            from: from.parse().ok()?,
+            at: at.parse().ok()?,
+            waits,
+            to: to.parse().ok()?,
+            kind: None,
+        })
+    };
+    let switches = text.split(',').filter(|it| !it.trim().is_empty());
+    switches.map(one).collect()
 }
 
 /// Drops switches of a failing schedule for as long as `fails` says that the rest still fails, by
@@ -62,6 +90,18 @@ mod tests {
             to: 2,
             kind: None,
         }
+    }
+
+    #[test]
+    fn a_schedule_is_read_as_it_is_written() {
+        let waits = Switch {
+            waits: true,
+            ..switch(9)
+        };
+        assert_eq!(format!("{waits},{}", switch(7)), "1@9w>2,1@7>2");
+        assert_eq!(parsed("1@9w>2, 1@7>2"), Some(vec![waits, switch(7)]));
+        assert_eq!(parsed(""), Some(vec![]));
+        assert_eq!(parsed("1@9"), None);
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! The runs of a test: a strategy for each seed, the check that runs are alike, and what is left of
 //! a failure.
 
+use crate::claims::{self, Claim};
+use crate::failure::Failure;
 use crate::run::{self, Report, Test};
 use crate::schedule::{Switch, shrunk};
 use crate::strategy::Strategy;
 use crate::world::{self, Options, Outcome};
+use crate::{seeds, trace};
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
-use std::env;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// How a test is simulated.
@@ -21,6 +23,7 @@ pub struct Sim {
     pauses: u64,
     longest_pause: Duration,
     most_points: u64,
+    panics_allowed: bool,
 }
 
 impl Default for Sim {
@@ -32,20 +35,26 @@ impl Default for Sim {
             pauses: 0,
             longest_pause: Duration::ZERO,
             most_points: 2_000_000,
+            panics_allowed: false,
         }
     }
 }
 
-/// A run that failed, and the least that makes it fail.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The run.
-    pub report: Report,
-    /// How many seeds had passed.
-    pub passed: u64,
-    /// The switches without which it does not fail. `None`: the schedule alone did not make it fail
-    /// again.
-    pub needed: Option<Vec<Switch>>,
+/// What the runs of a test were, all of which have passed.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The number of runs.
+    pub runs: u64,
+    /// How many of them had a schedule that no run before had. If most have, more seeds find more.
+    pub schedules: u64,
+    /// Points, in all runs.
+    pub points: u64,
+    /// Switches from one thread to another, in all runs.
+    pub switches: u64,
+    /// Virtual time, of all runs.
+    pub time: Duration,
+    /// What the program has claimed of itself.
+    pub claims: Vec<Claim>,
 }
 
 impl Sim {
@@ -91,14 +100,30 @@ impl Sim {
         self
     }
 
-    /// Runs the test with each seed.
+    /// Lets runs pass in which a thread panics that no other thread joins: the program catches
+    /// panics itself, or restarts its threads.
+    #[must_use]
+    pub fn panics_allowed(mut self) -> Sim {
+        self.panics_allowed = true;
+        self
+    }
+
+    /// Runs the test with each seed, and prints a [`Summary`].
     ///
     /// # Panics
-    /// If a run fails: with its seed, and the switches that matter. If two runs of the first seed
-    /// differ. If there can be no simulation in this process.
+    /// If a run fails: with its seed, and the switches that matter. If what
+    /// [`sometimes`](crate::sometimes) holds never does. If two runs of the first seed differ. If
+    /// there can be no simulation in this process.
     pub fn check(&self, test: impl Fn() + Send + Sync + 'static) {
-        if let Err(failure) = self.try_check(test) {
-            panic!("{failure}");
+        let summary = match self.try_check(test) {
+            Ok(summary) => summary,
+            Err(failure) => panic!("{failure}"),
+        };
+        println!("{summary}");
+        let mut claims = summary.claims.iter();
+        let never = claims.find(|it| it.is_sometimes && it.held == 0);
+        if let Some(claim) = never.filter(|_| summary.runs > 1) {
+            panic!("sometimes: {}: never in {} runs", claim.name, summary.runs);
         }
     }
 
@@ -109,25 +134,62 @@ impl Sim {
     ///
     /// # Panics
     /// As for [`check`](Self::check), but for runs that fail.
-    pub fn try_check(&self, test: impl Fn() + Send + Sync + 'static) -> Result<(), Box<Failure>> {
+    pub fn try_check(
+        &self,
+        test: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Summary, Box<Failure>> {
         let test: Test = Arc::new(test);
-        let mut points = None;
-        for (passed, seed) in (0..).zip(seeds(self.seeds.clone())) {
-            let report = match points {
-                Some(points) => must(&self.options(seed, points), &test),
-                None => self.first(seed, &test),
+        let asked = seeds::asked(&self.seeds);
+        // Its points are what PCT draws from, for all seeds.
+        let first = self.first(self.seeds.start, &test);
+        let points = first.points;
+        let mut first = Some(first).filter(|_| !asked.one);
+        let (mut summary, mut orders) = (Summary::default(), HashSet::new());
+        for seed in asked.seeds.clone() {
+            let report = match first.take_if(|first| first.seed == seed) {
+                Some(report) => report,
+                None => {
+                    let mut options = self.options(seed, points);
+                    if let Some(switches) = &asked.schedule {
+                        options.strategy = Strategy::Replay(switches.clone());
+                    }
+                    options.stop = asked.stop;
+                    (options.trace, options.stacks) =
+                        (asked.trace.is_some(), asked.trace.is_some());
+                    must(&options, &test)
+                }
             };
-            points = points.or(Some(report.points));
-            if report.outcome != Outcome::Passed {
-                let needed = self.shrunk(&report, &test);
-                return Err(Box::new(Failure {
-                    report,
-                    passed,
-                    needed,
-                }));
+            if let Some(to) = &asked.trace {
+                trace::show(&report, to);
             }
+            if report.outcome != Outcome::Passed {
+                return Err(Box::new(self.failure(report, summary.runs, points, &test)));
+            }
+            summary.add(&report, orders.insert(report.order));
         }
-        Ok(())
+        Ok(summary)
+    }
+
+    /// Looks for what matters in a run that has failed.
+    fn failure(&self, report: Report, passed: u64, points: u64, test: &Test) -> Failure {
+        let needed = self.shrunk(&report, test);
+        let options = self.options(report.seed, points);
+        let strategy = match &needed {
+            Some(needed) => Strategy::Replay(needed.clone()),
+            None => report.strategy.clone(),
+        };
+        let options = Options {
+            strategy,
+            trace: true,
+            stacks: true,
+            ..options
+        };
+        Failure {
+            again: must(&options, test),
+            report,
+            passed,
+            needed,
+        }
     }
 
     /// Runs the test once.
@@ -173,6 +235,9 @@ impl Sim {
             longest_pause: self.longest_pause.as_nanos() as u64,
             most_points: self.most_points,
             trace: false,
+            stacks: false,
+            stop: 0,
+            panics_allowed: self.panics_allowed,
         }
     }
 
@@ -188,31 +253,6 @@ impl Sim {
     }
 }
 
-/// Returns the seeds that the user asks for: one (`PIRN_SIM=17`), so many
-/// (`PIRN_SIM_SEEDS=100000`), or so many from a random one on (`PIRN_SIM_SEEDS=random`); otherwise
-/// the test's own.
-///
-/// # Panics
-/// If a variable has another value.
-fn seeds(own: Range<u64>) -> Range<u64> {
-    let number = |name: &str, text: &str| match text.parse::<u64>() {
-        Ok(number) => number,
-        Err(_) => panic!("pirn: {name}={text}: a number is needed"),
-    };
-    if let Ok(text) = env::var("PIRN_SIM") {
-        let seed = number("PIRN_SIM", &text);
-        return seed..seed + 1;
-    }
-    match env::var("PIRN_SIM_SEEDS").as_deref() {
-        Err(_) => own,
-        Ok("random") => {
-            let first = RandomState::new().hash_one(0) >> 32;
-            first..first + (own.end - own.start)
-        }
-        Ok(text) => own.start..own.start + number("PIRN_SIM_SEEDS", text),
-    }
-}
-
 fn must(options: &Options, test: &Test) -> Report {
     match run::run(options, test) {
         Ok(report) => report,
@@ -220,40 +260,44 @@ fn must(options: &Options, test: &Test) -> Report {
     }
 }
 
-impl fmt::Display for Failure {
+impl Summary {
+    fn add(&mut self, report: &Report, is_new: bool) {
+        self.runs += 1;
+        self.schedules += u64::from(is_new);
+        self.points += report.points;
+        self.switches += report.switches.len() as u64;
+        self.time += report.time;
+        claims::add(&mut self.claims, &report.claims);
+    }
+}
+
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { report, .. } = self;
-        write!(f, "seed {} fails ({:?}): ", report.seed, report.strategy)?;
-        match &report.outcome {
-            Outcome::Passed => write!(f, "passed")?,
-            Outcome::Panicked(message) => write!(f, "{message}")?,
-            Outcome::Deadlock => write!(f, "all threads wait: a deadlock")?,
-            Outcome::TooLong => write!(f, "{} points, and no end", report.points)?,
-        }
-        let panics = report
-            .panics
-            .iter()
-            .map(|panic| format!("\n  panic at {panic}"));
-        panics.into_iter().try_for_each(|line| f.write_str(&line))?;
-        match &self.needed {
-            None => write!(f, "\n  {} switches", report.switches.len())?,
-            Some(needed) => {
-                let all = report.switches.len();
-                write!(f, "\n  shrunk from {all} switches to {}:", needed.len())?;
-                for Switch {
-                    from, at, to, kind, ..
-                } in needed
-                {
-                    let kind = kind.map_or("its beginning".into(), |it| format!("{it:?}"));
-                    write!(f, "\n    thread {from}, point {at} ({kind}) -> thread {to}")?;
-                }
-            }
-        }
+        let Summary {
+            runs,
+            schedules,
+            points,
+            switches,
+            time,
+            claims,
+        } = self;
         write!(
             f,
-            "\n  again: PIRN_SIM={} and the name of the test",
-            report.seed
-        )
+            "pirn: {runs} runs, {schedules} different schedules, {points} points, {switches} \
+             switches, {} virtual seconds",
+            time.as_secs()
+        )?;
+        for Claim {
+            name,
+            made,
+            held,
+            is_sometimes,
+        } in claims
+        {
+            let kind = if *is_sometimes { "sometimes" } else { "always" };
+            write!(f, "\n  {kind} {name}: {held} of {made}")?;
+        }
+        Ok(())
     }
 }
 

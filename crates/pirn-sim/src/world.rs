@@ -15,16 +15,19 @@
 
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::Switch;
+use crate::stacks::{self, Stack};
 use crate::strategy::{Candidate, Chooser, Strategy};
-use crate::{clock, net};
-use core::sync::atomic::{AtomicU32, Ordering};
+use crate::{clock, net, run};
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use pirn_rt::lock::Lock;
 use pirn_rt::sched::Cause;
 use pirn_rt::sched::simulation::{Point, Simulator};
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
-use pirn_rt::vthread::{self, Core, Ready};
+use pirn_rt::vthread::{self, Core, Ready, ThreadRef};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What a run is to be like.
 #[derive(Clone, Debug)]
@@ -44,6 +47,12 @@ pub struct Options {
     pub most_points: u64,
     /// Whether the report has each step.
     pub trace: bool,
+    /// Whether the report has the stacks of threads at switches and, with `trace`, at each step.
+    pub stacks: bool,
+    /// The process stops itself before this step (`SIGSTOP`), for a debugger; 0: never.
+    pub stop: u64,
+    /// Whether a run passes in which a thread panics that no other joins.
+    pub panics_allowed: bool,
 }
 
 /// How a run ended.
@@ -51,7 +60,7 @@ pub struct Options {
 pub enum Outcome {
     /// The test has returned.
     Passed,
-    /// The test has panicked, with this message.
+    /// The test has panicked, or another thread that no thread has joined: with this message.
     Panicked(String),
     /// All threads wait, for each other or for nothing that is to come.
     Deadlock,
@@ -60,14 +69,29 @@ pub enum Outcome {
 }
 
 /// A step of a run: a thread goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The virtual time since the beginning, in nanoseconds.
     pub at: u64,
-    /// The number of the thread.
-    pub thread: u32,
-    /// At what kind of point the thread before was; none: it waited or ended.
+    /// The number of the thread that ran before.
+    pub from: u32,
+    /// At what kind of point that was; none: it waited or ended.
     pub kind: Option<Point>,
+    /// Where that was at its last point.
+    pub stack: Stack,
+    /// The number of the thread that goes on.
+    pub to: u32,
+}
+
+/// A thread of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// The number of its node; 0 is the test's own.
+    pub node: u32,
+    /// Where it was at its last point, if it has not ended.
+    pub stack: Stack,
 }
 
 /// What is counted and kept of a run.
@@ -75,16 +99,29 @@ pub struct Step {
 pub(crate) struct Seen {
     /// Of all steps. Two runs that do the same have the same.
     pub(crate) hash: u64,
+    /// Of the order in which threads ran, without the times.
+    pub(crate) order: u64,
     pub(crate) points: u64,
+    pub(crate) steps: u64,
     pub(crate) switches: Vec<Switch>,
+    /// Where the thread was that was left, for each switch.
+    pub(crate) stacks: Vec<Stack>,
     pub(crate) trace: Vec<Step>,
+    pub(crate) threads: Vec<Thread>,
+    /// What the network and the simulator have done to the program: when, and what.
+    pub(crate) faults: Vec<(u64, String)>,
 }
 
-struct Thread {
+/// What is known of a thread.
+struct Known {
+    core: ThreadRef,
     node: u32,
     /// Its node has crashed.
     dead: bool,
     points: u64,
+    /// Where it was at its last point, and its name then.
+    stack: Stack,
+    name: String,
 }
 
 /// A thread that is not chosen before its time.
@@ -98,7 +135,7 @@ struct Run {
     options: Options,
     streams: Streams,
     chooser: Chooser,
-    threads: Vec<Thread>,
+    threads: Vec<Known>,
     numbers: HashMap<u64, u32>,
     /// The node of the next thread, if it is not its maker's.
     next_node: Option<u32>,
@@ -135,6 +172,9 @@ const TOO_LONG: u32 = 6;
 
 static RUN: Lock<Option<Run>> = Lock::new(None);
 
+/// Whether the run keeps stacks. Relaxed: only the run's carrier reads it, which begins later.
+static STACKS: AtomicBool = AtomicBool::new(false);
+
 /// How many of the instrumented places are left until the next one that is a point.
 pub(crate) static COUNTDOWN: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -166,6 +206,7 @@ pub(crate) fn begin(options: Options) {
     let mut place = RUN.lock();
     let run = place.insert(run);
     run.count_down();
+    STACKS.store(run.options.stacks, Ordering::Relaxed);
     clock::reset();
     drop(place);
     net::reset();
@@ -191,7 +232,7 @@ pub(crate) fn end() -> (Outcome, Seen) {
     };
     let run = RUN.lock().take();
     PHASE.store(IDLE, Ordering::SeqCst);
-    (outcome, run.map(|run| run.seen).unwrap_or_default())
+    (outcome, run.map(Run::seen).unwrap_or_default())
 }
 
 /// Calls `f` with the streams of the run, if there is one.
@@ -262,6 +303,44 @@ pub(crate) fn leave_for_ever() {
     }
 }
 
+/// Notes what happens to the program.
+pub(crate) fn note_fault(what: impl FnOnce() -> String) {
+    if let Some(run) = RUN.lock().as_mut().filter(|run| run.options.trace) {
+        run.seen.faults.push((clock::now() - clock::START, what()));
+    }
+}
+
+/// Returns the name of the running thread, which it may have given itself; empty if it has none.
+fn own_name(thread: &Core) -> String {
+    if let Some(name) = thread.name() {
+        return name.to_owned();
+    }
+    let own = |it: libc::pthread_t| {
+        let mut name = [0_u8; 16];
+        // SAFETY: so much room is there; the thread is alive.
+        unsafe { libc::pthread_getname_np(it, name.as_mut_ptr().cast(), name.len()) };
+        let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
+    // SAFETY: no arguments.
+    let name = own(unsafe { libc::pthread_self() });
+    // A thread without a name has the program's.
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = program.to_string_lossy();
+    let file = program.rsplit('/').next().unwrap_or_default();
+    match file.starts_with(&name) {
+        true => String::new(),
+        false => name,
+    }
+}
+
+/// Mixes a step into the hash of those before it.
+fn hashed(before: u64, step: u64) -> u64 {
+    (before ^ step)
+        .wrapping_mul(0x0100_0000_01b3)
+        .rotate_left(13)
+}
+
 fn finish(phase: u32) {
     PHASE.store(phase, Ordering::SeqCst);
     sys::futex_wake(&PHASE, i32::MAX);
@@ -272,6 +351,20 @@ fn is_over() -> bool {
 }
 
 impl Run {
+    /// Returns what was seen.
+    fn seen(mut self) -> Seen {
+        let threads = self.threads.iter().map(|it| Thread {
+            name: it.name.clone(),
+            node: it.node,
+            stack: match it.core.has_ended() {
+                true => Stack::default(),
+                false => Arc::clone(&it.stack),
+            },
+        });
+        self.seen.threads = threads.collect();
+        self.seen
+    }
+
     /// Returns the number of a thread of this run; `None`: it is one of an earlier run, or of a
     /// node that has crashed.
     fn number(&mut self, thread: &Core, cause: Cause) -> Option<u32> {
@@ -284,10 +377,13 @@ impl Run {
         let number = self.threads.len() as u32;
         let maker = vthread::current().and_then(|maker| self.numbers.get(&maker.id()));
         let node = maker.map_or(0, |maker| self.threads[*maker as usize].node);
-        self.threads.push(Thread {
+        self.threads.push(Known {
+            core: thread.to_ref(),
             node: self.next_node.take().unwrap_or(node),
             dead: false,
             points: 0,
+            stack: Stack::default(),
+            name: thread.name().unwrap_or_default().to_owned(),
         });
         self.numbers.insert(thread.id(), number);
         self.chooser.made(&mut self.streams.schedule);
@@ -343,25 +439,44 @@ impl Run {
                 to: next.number,
                 kind: self.last,
             });
+            if self.options.stacks {
+                self.seen.stacks.push(self.stack_of_running());
+            }
         }
         self.note(next.number);
         (self.running, self.kind, self.last) = (next, None, None);
         ready
     }
 
-    fn note(&mut self, thread: u32) {
+    /// Notes that a thread goes on.
+    fn note(&mut self, to: u32) {
         let kind = self.kind.map_or(0, |kind| kind as u64 + 1);
-        let step = clock::now() ^ u64::from(thread) << 40 ^ kind << 56;
-        self.seen.hash = (self.seen.hash ^ step)
-            .wrapping_mul(0x0100_0000_01b3)
-            .rotate_left(13);
+        let step = u64::from(to) << 40 ^ kind << 56;
+        self.seen.hash = hashed(self.seen.hash, clock::now() ^ step);
+        if to != self.running.number {
+            self.seen.order = hashed(self.seen.order, step ^ self.running.points);
+        }
+        self.seen.steps += 1;
         if self.options.trace {
             self.seen.trace.push(Step {
                 at: clock::now() - clock::START,
-                thread,
+                from: self.running.number,
                 kind: self.kind,
+                stack: self.stack_of_running(),
+                to,
             });
         }
+        if self.seen.steps == self.options.stop {
+            crate::trace::stop(self.seen.steps);
+        }
+    }
+
+    /// Returns where the thread that ran last was at its last point.
+    fn stack_of_running(&self) -> Stack {
+        let number = self.running.number as usize;
+        self.threads
+            .get(number)
+            .map_or_else(Stack::default, |it| Arc::clone(&it.stack))
     }
 
     /// Draws after how many instrumented places there is a point.
@@ -469,6 +584,8 @@ impl Simulator for World {
     }
 
     fn is_followed(&self, thread: &Core, kind: Point, due: Deadline) -> bool {
+        let stacks = STACKS.load(Ordering::Relaxed);
+        let seen = stacks.then(|| (stacks::here(), own_name(thread)));
         let mut run = RUN.lock();
         let Some(run) = run.as_mut().filter(|_| !is_over()) else {
             return true; // A thread of an earlier run, or of one that has failed.
@@ -478,6 +595,10 @@ impl Simulator for World {
         };
         run.seen.points += 1;
         run.threads[number as usize].points += 1;
+        if let Some(seen) = seen {
+            let thread = &mut run.threads[number as usize];
+            (thread.stack, thread.name) = seen;
+        }
         run.running = run.candidate(number);
         run.last = Some(kind);
         run.count_down();
@@ -491,6 +612,10 @@ impl Simulator for World {
         let followed = run.undecided || run.decide();
         run.kind = (followed && run.pause == 0).then_some(kind); // A pause is a wait.
         followed
+    }
+
+    fn joined(&self, thread: u64) {
+        run::note_join(thread);
     }
 
     fn expects_events(&self) -> bool {

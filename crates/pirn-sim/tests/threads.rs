@@ -115,7 +115,10 @@ fn a_lost_update_is_found_and_one_that_is_atomic_passes() {
         .try_check(count(true))
         .unwrap_err();
     assert!(matches!(failure.report.outcome, Outcome::Panicked(_)));
-    assert!(failure.report.panics[0].contains("threads.rs"), "{failure}");
+    assert!(
+        failure.report.panics[0].place.contains("threads.rs"),
+        "{failure}"
+    );
     Sim::new().seeds(0..1000).check(count(false));
 }
 
@@ -159,4 +162,89 @@ fn a_thread_that_spins_until_a_time_ends_and_one_that_spins_for_ever_fails() {
     assert_eq!(report.outcome, Outcome::TooLong);
     // The process goes on.
     assert_eq!(Sim::new().run(3, until).outcome, Outcome::Passed);
+}
+
+#[test]
+fn a_failure_names_the_lines_and_its_schedule_replays() {
+    let both = || {
+        let locks = Arc::new((Mutex::new(()), Mutex::new(())));
+        let other = Arc::clone(&locks);
+        let thread = thread::Builder::new()
+            .name("other".to_owned())
+            .spawn(move || {
+                let _first = other.1.lock().unwrap();
+                thread::yield_now();
+                let _second = other.0.lock().unwrap();
+            });
+        {
+            let _first = locks.0.lock().unwrap();
+            thread::yield_now();
+            let _second = locks.1.lock().unwrap();
+        }
+        thread.unwrap().join().unwrap();
+    };
+    let failure = Sim::new().seeds(0..1000).try_check(both).unwrap_err();
+    let text = failure.to_string();
+    assert!(text.contains("thread 1 \"other\" threads.rs:"), "{text}");
+    assert!(text.contains("PIRN_SIM_SCHEDULE='"), "{text}");
+    println!("{text}");
+}
+
+#[test]
+fn a_panic_that_no_thread_joins_fails_the_run_unless_that_is_allowed() {
+    let detached = || {
+        drop(thread::spawn(|| panic!("lost")));
+        thread::sleep(Duration::from_secs(1));
+    };
+    let report = Sim::new().run(1, detached);
+    assert!(matches!(&report.outcome, Outcome::Panicked(it) if it.contains("lost")));
+    let allowed = Sim::new().panics_allowed().run(1, detached);
+    assert_eq!(allowed.outcome, Outcome::Passed);
+    let joined = || assert!(thread::spawn(|| panic!("seen")).join().is_err());
+    assert_eq!(Sim::new().run(1, joined).outcome, Outcome::Passed);
+    let scoped = || {
+        let result = std::panic::catch_unwind(|| {
+            thread::scope(|scope| {
+                scope.spawn(|| panic!("of the scope"));
+            });
+        });
+        assert!(result.is_err());
+    };
+    assert_eq!(
+        Sim::new().panics_allowed().run(1, scoped).outcome,
+        Outcome::Passed
+    );
+}
+
+#[test]
+fn claims_are_counted_over_all_runs() {
+    let summary = Sim::new().seeds(0..50).try_check(|| {
+        let first = Arc::new(Mutex::new(0));
+        let threads: Vec<_> = (1..3)
+            .map(|n| {
+                let first = Arc::clone(&first);
+                thread::spawn(move || {
+                    let mut first = first.lock().unwrap();
+                    if *first == 0 {
+                        *first = n;
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|it| it.join().unwrap());
+        pirn_sim::always("one is first", *first.lock().unwrap() > 0);
+        pirn_sim::sometimes("the second is first", *first.lock().unwrap() == 2);
+        pirn_sim::sometimes("a third is first", *first.lock().unwrap() == 3);
+    });
+    let summary = summary.unwrap();
+    assert_eq!(summary.runs, 50);
+    let held: Vec<_> = summary
+        .claims
+        .iter()
+        .map(|it| (&*it.name, it.held))
+        .collect();
+    assert_eq!(held[0], ("a third is first", 0));
+    assert_eq!(held[1], ("one is first", 50));
+    assert!((1..50).contains(&held[2].1), "{held:?}");
+    assert!(summary.schedules > 1, "{summary}");
 }

@@ -17,7 +17,7 @@ use super::mount::{After, suspend};
 use super::{Cause, Runtime};
 use crate::sys;
 use crate::time::Deadline;
-use crate::vthread::{Core, Ready, parkable};
+use crate::vthread::{self, Core, Ready, parkable};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A place in the program at which another thread may be chosen.
@@ -55,6 +55,9 @@ pub trait Simulator: Sync {
     /// Returns whether descriptors may have become ready without a wait.
     fn expects_events(&self) -> bool;
 
+    /// Notes that a thread has been joined, by its id: the joiner learns of a panic.
+    fn joined(&self, thread: u64);
+
     /// Called if no thread is runnable. Lets the time go on to `due`, when the next timer is due,
     /// or waits until there is another thread.
     fn advance(&self, due: Deadline);
@@ -79,6 +82,16 @@ pub fn is_running() -> bool {
 pub fn point(kind: Point) {
     if is_running() {
         offer(kind);
+    }
+}
+
+/// Tells the simulator, if there is one, that the running thread joins another.
+pub fn note_join(joined: &Core) {
+    if is_running()
+        && let Some(running) = vthread::current()
+        && let Some(simulator) = Runtime::of(&running).settings.simulator
+    {
+        simulator.joined(joined.id());
     }
 }
 

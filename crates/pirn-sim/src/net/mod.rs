@@ -72,6 +72,7 @@ impl Node {
     /// sockets, so that its peers see an end or a reset. Does not return on the node itself.
     pub fn crash(&self) {
         let own = world::own_node() == self.number;
+        world::note_fault(|| format!("node {} crashes", name_of(self.number)));
         world::kill(self.number);
         socket::crash(self.number);
         if own {
@@ -82,6 +83,7 @@ impl Node {
     /// Runs its `main` again, after a [crash](Self::crash). What `main` has put into statics is
     /// still there: nodes share them.
     pub fn restart(&self) {
+        world::note_fault(|| format!("node {} restarts", name_of(self.number)));
         self.start();
     }
 
@@ -110,11 +112,19 @@ pub fn partition(one: &Node, other: &Node) {
 
 /// Cuts the link in one direction.
 pub fn cut(from: &Node, to: &Node) {
+    world::note_fault(|| {
+        let [from, to] = [from, to].map(|node| name_of(node.number));
+        format!("the link from {from} to {to} is cut")
+    });
     with(|net| net.cut.insert((from.number, to.number)));
 }
 
 /// Heals the link between two nodes, in both directions.
 pub fn heal(one: &Node, other: &Node) {
+    world::note_fault(|| {
+        let [one, other] = [one, other].map(|node| name_of(node.number));
+        format!("the link between {one} and {other} is healed")
+    });
     with(|net| {
         net.cut.remove(&(one.number, other.number));
         net.cut.remove(&(other.number, one.number));
@@ -251,6 +261,16 @@ impl Network {
             port,
         }
     }
+}
+
+/// Returns the name of a node of the run that was last.
+pub(crate) fn name_of(node: u32) -> String {
+    let name = |net: &Network| match net.nodes.get(node as usize) {
+        Some(host) if node > 0 => host.name.to_string_lossy().into_owned(),
+        _ if node == world::NOWHERE => "network".to_owned(),
+        _ => "test".to_owned(),
+    };
+    NETWORK.lock().as_ref().map_or_else(String::new, name)
 }
 
 /// Waits, as a thread of the simulation.

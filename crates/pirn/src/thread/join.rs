@@ -12,6 +12,7 @@ use core::task::{Context, Poll, Waker, ready};
 use pirn_rt::blocking::wait::{Outcome, Wait};
 use pirn_rt::sched::ClosureBody;
 use pirn_rt::sched::runtime::{self, Runtime};
+use pirn_rt::sched::simulation;
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::join::{self, JoinWaiter};
@@ -172,6 +173,7 @@ impl<T> JoinHandle<T> {
 
     /// Takes the result of a thread that has ended, unless it has been taken.
     pub(crate) fn take_result(&mut self) -> Option<super::Result<T>> {
+        simulation::note_join(self.core());
         // SAFETY: the thread has ended, and this is its only handle, borrowed mutably.
         self.is_finished()
             .then(|| unsafe { ClosureBody::<T>::take_result(self.core()) })
