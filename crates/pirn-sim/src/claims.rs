@@ -16,7 +16,7 @@ pub struct Claim {
     pub is_sometimes: bool,
 }
 
-/// Those of the run.
+/// The claims of the run.
 static CLAIMS: Lock<BTreeMap<String, Claim>> = Lock::new(BTreeMap::new());
 
 /// Claims that something holds each time: an assertion with a name, which the summary counts.
@@ -55,7 +55,7 @@ fn note(name: &str, holds: bool, is_sometimes: bool) {
     }
 }
 
-/// Adds the claims of one run to those of others.
+/// Adds the claims of one run to the claims of all.
 pub(crate) fn add(all: &mut Vec<Claim>, some: &[Claim]) {
     for claim in some {
         match all.iter_mut().find(|it| it.name == claim.name) {

@@ -20,8 +20,8 @@ pub struct Switch {
     pub kind: Option<Point>,
 }
 
-/// As in `PIRN_SIM_SCHEDULE`: `0@13>1` where thread 0 is followed by thread 1 at its 13th point, and
-/// `0@13w>1` where it waits after that.
+/// As in `PIRN_SIM_SCHEDULE`: `0@13>1` if thread 1 follows thread 0 at its 13th point, and `0@13w>1`
+/// if thread 0 waits after that point.
 impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waits = if self.waits { "w" } else { "" };
@@ -29,7 +29,7 @@ impl fmt::Display for Switch {
     }
 }
 
-/// Reads a schedule: switches with commas between. `None`: it is none.
+/// Reads a schedule: switches with commas between. `None`: the text is no schedule.
 pub(crate) fn parsed(text: &str) -> Option<Vec<Switch>> {
     let one = |text: &str| {
         let (from, rest) = text.trim().split_once('@')?;

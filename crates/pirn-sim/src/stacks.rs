@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The return addresses on a thread's stack, innermost first. Empty: it was not recorded.
 pub type Stack = Arc<[usize]>;
 
-/// The most frames of a stack that are kept: those of the simulator, of `std`, and some callers.
+/// The most frames of a stack that are kept: of the simulator, of `std`, and of some callers.
 const MOST: usize = 48;
 
 unsafe extern "C" {

@@ -85,8 +85,9 @@ fn perfetto(report: &Report) -> String {
             .map_or("waits".to_owned(), |kind| format!("{kind:?}"));
         let (number, node) = (step.to, node(step.to));
         let (at, length) = (micros(step.at), micros(next.at - step.at));
+        let slice = format!(r#""ph":"X","pid":{node},"tid":{number},"ts":{at},"dur":{length}"#);
         events.push(format!(
-            r#"{{"ph":"X","pid":{node},"tid":{number},"ts":{at},"dur":{length},"name":"{end}","args":{{"until":{place}}}}}"#
+            r#"{{{slice},"name":"{end}","args":{{"until":{place}}}}}"#
         ));
     }
     for (at, what) in &report.faults {

@@ -112,7 +112,7 @@ pub(crate) struct Seen {
     pub(crate) faults: Vec<(u64, String)>,
 }
 
-/// What is known of a thread.
+/// A thread, as the run knows it.
 struct Known {
     core: ThreadRef,
     node: u32,

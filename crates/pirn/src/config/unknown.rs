@@ -17,8 +17,8 @@ const OTHERS: [&str; 9] = [
     "PIRN_PTHREADS",
 ];
 
-/// Prefixes of the variables of this project's own tests.
-const OF_TESTS: [&str; 2] = ["PIRN_TEST", "PIRN_STRESS"];
+/// Prefixes of the variables of `pirn-sim`, and of this project's own tests.
+const PREFIXES: [&str; 3] = ["PIRN_SIM", "PIRN_TEST", "PIRN_STRESS"];
 
 /// At the start, reports the variables that look like settings but are not: most likely misspelt
 /// ones.
@@ -38,7 +38,7 @@ fn about(name: &OsStr) -> Option<String> {
     let name = name.to_string_lossy();
     let known = || super::variables().chain(OTHERS);
     if !name.starts_with("PIRN_")
-        || OF_TESTS.iter().any(|prefix| name.starts_with(prefix))
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || known().any(|known| known == name)
     {
         return None;
