@@ -27,6 +27,7 @@ use libc::{pthread_attr_t, pthread_t};
 use pirn_libc::posix::{self, PosixRoutine, Record, Routine};
 use pirn_libc::sync::robust;
 use pirn_libc::thread::lifecycle::{Start, create_platform};
+use pirn_rt::sched::simulation::{self, Fault};
 use pirn_rt::vthread::{self, helper};
 
 /// Lets `pthread_create` and `thrd_create` make virtual threads from now on (`on` is not 0), or
@@ -61,6 +62,9 @@ impl posix::Threads for Threads {
         let outside = OF_VIRTUAL_ONLY.load(Relaxed) && vthread::current().is_none();
         if outside || helper::is_platform_forced() {
             return None;
+        }
+        if simulation::meets(Fault::Spawn) {
+            return Some(libc::EAGAIN);
         }
         // SAFETY: the caller's contract, here and below.
         let made = unsafe { create::virtually(thread, attributes, routine, argument) };

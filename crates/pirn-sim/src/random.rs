@@ -57,6 +57,10 @@ pub(crate) enum Purpose {
     Pause,
     /// How long a message takes.
     Message,
+    /// Whether a wait returns without a wake.
+    SpuriousWake,
+    /// Whether a thread cannot be made.
+    Spawn,
 }
 
 /// Returns a number for the `count`th point of the thread with this number.

@@ -22,6 +22,8 @@ pub struct Sim {
     places: u32,
     pauses: u64,
     longest_pause: Duration,
+    spurious_wakes: u64,
+    failing_spawns: u64,
     most_points: u64,
     panics_allowed: bool,
 }
@@ -34,6 +36,8 @@ impl Default for Sim {
             places: 8,
             pauses: 0,
             longest_pause: Duration::ZERO,
+            spurious_wakes: 0,
+            failing_spawns: 0,
             most_points: 2_000_000,
             panics_allowed: false,
         }
@@ -90,6 +94,22 @@ impl Sim {
     #[must_use]
     pub fn pauses(mut self, one_in: u64, longest: Duration) -> Sim {
         (self.pauses, self.longest_pause) = (one_in, longest);
+        self
+    }
+
+    /// Lets one wait of a lock or condition variable in `one_in` return without a wake, as POSIX and
+    /// `std` permit.
+    #[must_use]
+    pub fn spurious_wakes(mut self, one_in: u64) -> Sim {
+        self.spurious_wakes = one_in;
+        self
+    }
+
+    /// Lets one `pthread_create` in `one_in` fail (`EAGAIN`), as at a limit of threads. With it
+    /// `std::thread::spawn` panics, and `Builder::spawn` returns the error.
+    #[must_use]
+    pub fn failing_spawns(mut self, one_in: u64) -> Sim {
+        self.failing_spawns = one_in;
         self
     }
 
@@ -233,6 +253,8 @@ impl Sim {
             places: self.places,
             pauses: self.pauses,
             longest_pause: self.longest_pause.as_nanos() as u64,
+            spurious_wakes: self.spurious_wakes,
+            failing_spawns: self.failing_spawns,
             most_points: self.most_points,
             trace: false,
             stacks: false,

@@ -22,7 +22,7 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use pirn_rt::lock::Lock;
 use pirn_rt::sched::Cause;
-use pirn_rt::sched::simulation::{Point, Simulator};
+use pirn_rt::sched::simulation::{Fault, Point, Simulator};
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::{self, Core, Ready, ThreadRef};
@@ -43,6 +43,10 @@ pub struct Options {
     pub pauses: u64,
     /// The longest pause, in nanoseconds.
     pub longest_pause: u64,
+    /// One futex wait in this many returns without a wake; 0: none.
+    pub spurious_wakes: u64,
+    /// One new thread in this many cannot be made; 0: none.
+    pub failing_spawns: u64,
     /// A run with more points fails: threads seem to wait for each other by spinning.
     pub most_points: u64,
     /// Whether the report has each step.
@@ -612,6 +616,29 @@ impl Simulator for World {
         let followed = run.undecided || run.decide();
         run.kind = (followed && run.pause == 0).then_some(kind); // A pause is a wait.
         followed
+    }
+
+    fn meets(&self, running: &Core, fault: Fault) -> bool {
+        let mut run = RUN.lock();
+        let Some(run) = run.as_mut().filter(|_| !is_over()) else {
+            return false;
+        };
+        let Some(&number) = run.numbers.get(&running.id()) else {
+            return false;
+        };
+        let (one_in, purpose) = match fault {
+            Fault::SpuriousWake => (run.options.spurious_wakes, Purpose::SpuriousWake),
+            Fault::Spawn => (run.options.failing_spawns, Purpose::Spawn),
+        };
+        let points = run.threads[number as usize].points;
+        let drawn = random::at(run.options.seed, purpose, number, points);
+        let meets = one_in > 0 && random::scaled(drawn, one_in) == 0;
+        if meets && run.options.trace {
+            let at = clock::now() - clock::START;
+            let what = format!("thread {number} meets {fault:?}");
+            run.seen.faults.push((at, what));
+        }
+        meets
     }
 
     fn joined(&self, thread: u64) {

@@ -248,3 +248,52 @@ fn claims_are_counted_over_all_runs() {
     assert!((1..50).contains(&held[2].1), "{held:?}");
     assert!(summary.schedules > 1, "{summary}");
 }
+
+#[test]
+fn an_if_around_a_wait_is_found_by_spurious_wakes_and_a_while_passes() {
+    let wait = |again: bool| {
+        move || {
+            let pair = Arc::new((Mutex::new(false), Condvar::new()));
+            let other = Arc::clone(&pair);
+            let thread = thread::spawn(move || {
+                thread::sleep(Duration::from_secs(1));
+                *other.0.lock().unwrap() = true;
+                other.1.notify_one();
+            });
+            let mut ready = pair.0.lock().unwrap();
+            if again {
+                while !*ready {
+                    ready = pair.1.wait(ready).unwrap();
+                }
+            } else if !*ready {
+                ready = pair.1.wait(ready).unwrap();
+            }
+            assert!(*ready);
+            drop(ready);
+            thread.join().unwrap();
+        }
+    };
+    let sim = Sim::new().seeds(0..200).spurious_wakes(20);
+    let failure = sim.try_check(wait(false)).unwrap_err();
+    assert!(matches!(failure.report.outcome, Outcome::Panicked(_)));
+    let faults = &failure.again.faults;
+    assert!(
+        faults.iter().any(|it| it.1.contains("SpuriousWake")),
+        "{faults:?}"
+    );
+    sim.check(wait(true));
+    Sim::new().seeds(0..200).check(wait(false));
+}
+
+#[test]
+fn a_spawn_that_fails_is_an_error() {
+    let spawn = || {
+        let made = (0..4).map(|_| thread::Builder::new().spawn(|| ()));
+        let made: Vec<_> = made.collect();
+        let failed = made.iter().filter(|it| it.is_err()).count();
+        pirn_sim::sometimes("one fails", failed > 0);
+        pirn_sim::sometimes("none fails", failed == 0);
+        made.into_iter().flatten().for_each(|it| it.join().unwrap());
+    };
+    Sim::new().seeds(0..100).failing_spawns(5).check(spawn);
+}

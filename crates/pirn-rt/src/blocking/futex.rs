@@ -13,7 +13,7 @@
 use crate::arch;
 use crate::blocking::parking_lot::{self, Parked, hand_over};
 use crate::blocking::pool;
-use crate::sched::simulation::{self, Point};
+use crate::sched::simulation::{self, Fault, Point};
 use crate::sched::{runtime, safepoint};
 use crate::sys::{self, Errno, SysResult};
 use crate::time::Deadline;
@@ -133,6 +133,9 @@ fn wait(
 ) -> SysResult {
     if bits == 0 || !word.is_multiple_of(4) {
         return Err(Errno(libc::EINVAL));
+    }
+    if simulation::meets(Fault::SpuriousWake) {
+        return Ok(0);
     }
     let mut found = Ok(expected);
     // Relaxed: ordered by the fence in `count::join`, which pairs with the wakers'.

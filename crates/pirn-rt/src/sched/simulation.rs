@@ -17,7 +17,7 @@ use super::mount::{After, suspend};
 use super::{Cause, Runtime};
 use crate::sys;
 use crate::time::Deadline;
-use crate::vthread::{self, Core, Ready, parkable};
+use crate::vthread::{self, Core, Current, Ready, parkable};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A place in the program at which another thread may be chosen.
@@ -39,6 +39,15 @@ pub enum Point {
     Place,
 }
 
+/// A fault that the simulator may play, where the program must expect it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fault {
+    /// A futex wait returns without a wake.
+    SpuriousWake,
+    /// A thread cannot be made.
+    Spawn,
+}
+
 /// Decides in the scheduler's place. Only the runtime's carrier calls it, in sections in which
 /// nothing suspends; [`runnable`](Self::runnable) may be called by other platform threads as well.
 pub trait Simulator: Sync {
@@ -51,6 +60,9 @@ pub trait Simulator: Sync {
     /// Returns whether another thread may follow the running one, which is at a point of this kind,
     /// and goes on otherwise. `due` is when the next timer is due.
     fn is_followed(&self, running: &Core, kind: Point, due: Deadline) -> bool;
+
+    /// Returns whether the running thread meets this fault now.
+    fn meets(&self, running: &Core, fault: Fault) -> bool;
 
     /// Returns whether descriptors may have become ready without a wait.
     fn expects_events(&self) -> bool;
@@ -85,11 +97,25 @@ pub fn point(kind: Point) {
     }
 }
 
+/// Returns whether the running thread meets this fault now: never, but in a simulation.
+#[inline(always)]
+pub fn meets(fault: Fault) -> bool {
+    is_running() && simulator().is_some_and(|(running, it)| it.meets(&running, fault))
+}
+
+/// Returns the running thread and the simulator that decides for it.
+#[cold]
+#[inline(never)]
+fn simulator() -> Option<(Current, &'static dyn Simulator)> {
+    let running = vthread::current()?;
+    let simulator = Runtime::of(&running).settings.simulator?;
+    Some((running, simulator))
+}
+
 /// Tells the simulator, if there is one, that the running thread joins another.
 pub fn note_join(joined: &Core) {
     if is_running()
-        && let Some(running) = vthread::current()
-        && let Some(simulator) = Runtime::of(&running).settings.simulator
+        && let Some((_, simulator)) = simulator()
     {
         simulator.joined(joined.id());
     }
