@@ -12,6 +12,7 @@
 //! instrumented in functions with an attribute that the stable compiler never sets; the pass for
 //! coverage does those.
 
+use core::ffi::{c_int, c_ulong};
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -84,6 +85,7 @@ fn test(arguments: &[OsString]) -> Result<ExitCode, String> {
         true => "RUSTC_WRAPPER",
         false => "RUSTC_WORKSPACE_WRAPPER",
     };
+    keep_addresses();
     let status = Command::new(&cargo)
         .arg("test")
         .args(passed)
@@ -97,6 +99,16 @@ fn test(arguments: &[OsString]) -> Result<ExitCode, String> {
         .status()
         .map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(ExitCode::from(status.code().map_or(1, |code| code as u8)))
+}
+
+/// Makes the kernel give this process's children the same addresses each time: programs may order
+/// or hash by them. Best effort: containers may forbid it.
+fn keep_addresses() {
+    unsafe extern "C" {
+        safe fn personality(persona: c_ulong) -> c_int;
+    }
+    const ADDR_NO_RANDOMIZE: c_ulong = 0x004_0000; // include/uapi/linux/personality.h
+    personality(ADDR_NO_RANDOMIZE);
 }
 
 /// Returns where the results go: `sim` in the workspace's folder for results.

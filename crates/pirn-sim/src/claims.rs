@@ -1,10 +1,11 @@
 //! What a program claims of itself, over all runs of a test.
 
 use pirn_rt::lock::Lock;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How often a claim was made, in all runs of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// What was claimed.
     pub name: String,

@@ -4,6 +4,7 @@
 //! It stands still while code runs, but for the cost of points and of each reading: a loop that
 //! waits for a time must see it come. If no thread is runnable, it goes to the next deadline.
 
+use crate::{net, world};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
@@ -88,8 +89,9 @@ unsafe extern "C" fn read(clock: clockid_t, to: *mut timespec) -> c_int {
     0
 }
 
+/// Returns the calendar of the calling thread's node.
 fn calendar() -> u64 {
-    now() - START + CALENDAR
+    (now() - START + CALENDAR).saturating_add_signed(net::skew(world::own_node()))
 }
 
 /// `time`: seconds of the calendar.

@@ -2,7 +2,6 @@
 
 use crate::run::Report;
 use crate::schedule::Switch;
-use crate::stacks::{Names, Stack};
 use crate::world::Outcome;
 use core::fmt;
 
@@ -18,6 +17,8 @@ pub struct Failure {
     pub needed: Option<Vec<Switch>>,
     /// The run with these switches only, or else the run itself once more, with stacks.
     pub again: Report,
+    /// What became of the seed in a fresh process.
+    pub confirmed: String,
 }
 
 impl fmt::Display for Failure {
@@ -26,9 +27,9 @@ impl fmt::Display for Failure {
             report,
             needed,
             again,
+            confirmed,
             ..
         } = self;
-        let mut names = Names::new();
         write!(f, "seed {} fails ({:?}): ", report.seed, report.strategy)?;
         match &report.outcome {
             Outcome::Passed => write!(f, "passed")?,
@@ -39,6 +40,7 @@ impl fmt::Display for Failure {
         for panic in &report.panics {
             write!(f, "\n  panic at {panic}")?;
         }
+        write!(f, "\n  {confirmed}")?;
         let all = report.switches.len();
         match needed {
             None => write!(f, "\n  {all} switches, without the last ones:")?,
@@ -48,10 +50,10 @@ impl fmt::Display for Failure {
             }
         }
         // A replay has the same switches; the run itself may have thousands.
-        for (switch, stack) in again.switches.iter().zip(&again.stacks).take(MOST) {
+        for (switch, place) in again.switches.iter().zip(&again.places).take(MOST) {
             let Switch { from, to, kind, .. } = switch;
             let [from, to] = [from, to].map(|number| thread(again, *number));
-            write!(f, "\n    {from} {} -> {to}", place(&mut names, stack))?;
+            write!(f, "\n    {from} {} -> {to}", known(place))?;
             if let Some(kind) = kind {
                 let verb = if switch.waits { "waits after" } else { "at" };
                 write!(f, " ({verb} {kind:?})")?;
@@ -61,10 +63,10 @@ impl fmt::Display for Failure {
             write!(f, "\n  the threads wait:")?;
             for (number, it) in (0..)
                 .zip(&again.threads)
-                .filter(|(_, it)| !it.stack.is_empty())
+                .filter(|(_, it)| !it.place.is_empty())
             {
                 let who = thread(again, number);
-                write!(f, "\n    {who} {}", place(&mut names, &it.stack))?;
+                write!(f, "\n    {who} {}", known(&it.place))?;
             }
         }
         write!(f, "\n  again: PIRN_SIM={}", report.seed)?;
@@ -84,10 +86,11 @@ impl fmt::Display for Failure {
 /// The most switches that are shown.
 const MOST: usize = 20;
 
-fn place(names: &mut Names, stack: &Stack) -> String {
-    match names.describe(stack) {
-        place if place.is_empty() => "before its first point".to_owned(),
-        place => place,
+fn known(place: &str) -> &str {
+    if place.is_empty() {
+        "before its first point"
+    } else {
+        place
     }
 }
 

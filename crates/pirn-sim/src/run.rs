@@ -3,7 +3,7 @@
 use crate::claims::{self, Claim};
 use crate::net::Sockets;
 use crate::schedule::Switch;
-use crate::stacks::Stack;
+use crate::stacks::{Names, Stack};
 use crate::strategy::Strategy;
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
 use crate::{clock, points};
@@ -13,12 +13,13 @@ use pirn_rt::lock::Lock;
 use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched::{self, simulation};
 use pirn_rt::vthread;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 /// What a run has shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
@@ -37,12 +38,12 @@ pub struct Report {
     /// The order in which threads ran, as a number: two runs with the same schedule have the same,
     /// whatever the times.
     pub order: u64,
-    /// Where the thread was that was left, for each switch, if the options ask for stacks.
-    pub stacks: Vec<Stack>,
-    /// Each step, if the options ask for it.
+    /// Where the thread was that was left, for each switch, if that was recorded.
+    pub places: Vec<String>,
+    /// Each step, if that was recorded.
     pub trace: Vec<Step>,
-    /// What the network and the simulator have done to the program, if the options ask for the
-    /// trace: when, in nanoseconds, and what.
+    /// What the network and the simulator have done to the program, if the steps were recorded:
+    /// when, in nanoseconds, and what.
     pub faults: Vec<(u64, String)>,
     /// The threads, by number.
     pub threads: Vec<Thread>,
@@ -53,7 +54,7 @@ pub struct Report {
 }
 
 /// A panic of a thread.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Panic {
     /// Where it was raised: file, line and column.
     pub place: String,
@@ -125,6 +126,22 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         faults,
         steps: _,
     } = seen;
+    let mut names = options.stacks.then(Names::new);
+    let mut describe = |stack: &Stack| match &mut names {
+        Some(names) => names.describe(stack),
+        None => String::new(),
+    };
+    let places = stacks.iter().map(&mut describe).collect();
+    let trace = trace.into_iter().map(|(step, stack)| Step {
+        place: describe(&stack),
+        ..step
+    });
+    let trace = trace.collect();
+    let threads = threads.into_iter().map(|(thread, stack)| Thread {
+        place: describe(&stack),
+        ..thread
+    });
+    let threads = threads.collect();
     let panics = core::mem::take(&mut *PANICS.lock());
     let unseen = panics.iter().find(|panic| !panic.joined);
     let outcome = match (message.get(), outcome, unseen) {
@@ -143,7 +160,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         points,
         time: Duration::from_nanos(clock::now() - clock::START),
         switches,
-        stacks,
+        places,
         trace,
         faults,
         threads,

@@ -3,9 +3,10 @@
 
 use core::fmt;
 use pirn_rt::sched::simulation::Point;
+use serde::{Deserialize, Serialize};
 
 /// One thread was followed by another that was not simply the oldest runnable one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Switch {
     /// The thread that was left: threads are numbered in the order in which they are made, from 0,
     /// the test itself.
@@ -17,11 +18,37 @@ pub struct Switch {
     /// The thread that followed.
     pub to: u32,
     /// What kind of point it was at last; none: it has passed none.
+    #[serde(with = "kind")]
     pub kind: Option<Point>,
 }
 
-/// As in `PIRN_SIM_SCHEDULE`: `0@13>1` if thread 1 follows thread 0 at its 13th point, and `0@13w>1`
-/// if thread 0 waits after that point.
+/// Points by their names.
+pub(crate) mod kind {
+    use super::Point;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const ALL: [Point; 7] = [
+        Point::Spawn,
+        Point::Futex,
+        Point::Lock,
+        Point::Unlock,
+        Point::Call,
+        Point::Atomic,
+        Point::Place,
+    ];
+
+    pub(crate) fn serialize<S: Serializer>(kind: &Option<Point>, to: S) -> Result<S::Ok, S::Error> {
+        kind.map(|kind| format!("{kind:?}")).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Point>, D::Error> {
+        let name = Option::<String>::deserialize(from)?;
+        Ok(name.and_then(|name| ALL.into_iter().find(|it| format!("{it:?}") == name)))
+    }
+}
+
+/// As in `PIRN_SIM_SCHEDULE`: `0@13>1` if thread 1 follows thread 0 at its 13th point, and
+/// `0@13w>1` if thread 0 waits after that point.
 impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waits = if self.waits { "w" } else { "" };

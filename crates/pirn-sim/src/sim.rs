@@ -3,10 +3,11 @@
 
 use crate::claims::{self, Claim};
 use crate::failure::Failure;
+use crate::fresh::{self, Name, Runner};
 use crate::run::{self, Report, Test};
-use crate::schedule::{Switch, shrunk};
+use crate::schedule::{self, Switch};
 use crate::strategy::Strategy;
-use crate::world::{self, Options, Outcome};
+use crate::world::{self, Options, Outcome, Step};
 use crate::{seeds, trace};
 use core::fmt;
 use core::ops::Range;
@@ -18,14 +19,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sim {
     seeds: Range<u64>,
+    /// Otherwise each seed draws one.
     strategy: Option<Strategy>,
-    places: u32,
-    pauses: u64,
-    longest_pause: Duration,
-    spurious_wakes: u64,
-    failing_spawns: u64,
-    most_points: u64,
-    panics_allowed: bool,
+    /// What is the same for all seeds.
+    options: Options,
 }
 
 impl Default for Sim {
@@ -33,13 +30,11 @@ impl Default for Sim {
         Sim {
             seeds: 0..100,
             strategy: None,
-            places: 8,
-            pauses: 0,
-            longest_pause: Duration::ZERO,
-            spurious_wakes: 0,
-            failing_spawns: 0,
-            most_points: 2_000_000,
-            panics_allowed: false,
+            options: Options {
+                places: 8,
+                most_points: 2_000_000,
+                ..Options::default()
+            },
         }
     }
 }
@@ -85,7 +80,7 @@ impl Sim {
     /// 0: none of them is a point.
     #[must_use]
     pub fn places(mut self, mean: u32) -> Sim {
-        self.places = mean;
+        self.options.places = mean;
         self
     }
 
@@ -93,15 +88,17 @@ impl Sim {
     /// do whose machine is busy or suspended.
     #[must_use]
     pub fn pauses(mut self, one_in: u64, longest: Duration) -> Sim {
-        (self.pauses, self.longest_pause) = (one_in, longest);
+        self.options.pauses = one_in;
+        self.options.longest_pause = longest.as_nanos() as u64;
         self
     }
 
-    /// Lets one wait of a lock or condition variable in `one_in` return without a wake, as POSIX and
+    /// Lets one wait of a lock or condition variable in `one_in` return without a wake, as POSIX
+    /// and
     /// `std` permit.
     #[must_use]
     pub fn spurious_wakes(mut self, one_in: u64) -> Sim {
-        self.spurious_wakes = one_in;
+        self.options.spurious_wakes = one_in;
         self
     }
 
@@ -109,14 +106,14 @@ impl Sim {
     /// `std::thread::spawn` panics, and `Builder::spawn` returns the error.
     #[must_use]
     pub fn failing_spawns(mut self, one_in: u64) -> Sim {
-        self.failing_spawns = one_in;
+        self.options.failing_spawns = one_in;
         self
     }
 
     /// Sets after how many points a run fails. Otherwise 2,000,000.
     #[must_use]
     pub fn most_points(mut self, points: u64) -> Sim {
-        self.most_points = points;
+        self.options.most_points = points;
         self
     }
 
@@ -124,7 +121,7 @@ impl Sim {
     /// panics itself, or restarts its threads.
     #[must_use]
     pub fn panics_allowed(mut self) -> Sim {
-        self.panics_allowed = true;
+        self.options.panics_allowed = true;
         self
     }
 
@@ -159,9 +156,10 @@ impl Sim {
         test: impl Fn() + Send + Sync + 'static,
     ) -> Result<Summary, Box<Failure>> {
         let test: Test = Arc::new(test);
+        let name = fresh::next(&test);
         let asked = seeds::asked(&self.seeds);
         // Its points are what PCT draws from, for all seeds.
-        let first = self.first(self.seeds.start, &test);
+        let (runner, first) = self.first(name, &test);
         let points = first.points;
         let mut first = Some(first).filter(|_| !asked.one);
         let (mut summary, mut orders) = (Summary::default(), HashSet::new());
@@ -174,16 +172,17 @@ impl Sim {
                         options.strategy = Strategy::Replay(switches.clone());
                     }
                     options.stop = asked.stop;
-                    (options.trace, options.stacks) =
-                        (asked.trace.is_some(), asked.trace.is_some());
-                    must(&options, &test)
+                    options.trace = asked.trace.is_some();
+                    options.stacks = options.trace;
+                    runner.run(&options)
                 }
             };
             if let Some(to) = &asked.trace {
                 trace::show(&report, to);
             }
             if report.outcome != Outcome::Passed {
-                return Err(Box::new(self.failure(report, summary.runs, points, &test)));
+                let failure = self.failure(report, summary.runs, points, &runner);
+                return Err(Box::new(failure));
             }
             summary.add(&report, orders.insert(report.order));
         }
@@ -191,21 +190,25 @@ impl Sim {
     }
 
     /// Looks for what matters in a run that has failed.
-    fn failure(&self, report: Report, passed: u64, points: u64, test: &Test) -> Failure {
-        let needed = self.shrunk(&report, test);
-        let options = self.options(report.seed, points);
+    fn failure(&self, report: Report, passed: u64, points: u64, runner: &Runner<'_>) -> Failure {
+        let options = Options {
+            strategy: report.strategy.clone(),
+            ..self.options(report.seed, points)
+        };
+        let needed = shrunk(&report, &options, runner);
         let strategy = match &needed {
             Some(needed) => Strategy::Replay(needed.clone()),
             None => report.strategy.clone(),
         };
-        let options = Options {
+        let again = Options {
             strategy,
             trace: true,
             stacks: true,
-            ..options
+            ..options.clone()
         };
         Failure {
-            again: must(&options, test),
+            again: runner.run(&again),
+            confirmed: runner.confirmed(&self.options(self.seeds.start, 300), &options, &report),
             report,
             passed,
             needed,
@@ -217,32 +220,35 @@ impl Sim {
     /// # Panics
     /// As for [`try_check`](Self::try_check).
     pub fn run(&self, seed: u64, test: impl Fn() + Send + Sync + 'static) -> Report {
-        must(&self.options(seed, 300), &(Arc::new(test) as Test))
+        fresh::must(&self.options(seed, 300), &(Arc::new(test) as Test))
     }
 
-    /// Runs the first seed, twice to see that both runs are alike.
-    fn first(&self, seed: u64, test: &Test) -> Report {
+    /// Runs the first seed, twice to see that both runs are alike: in this process or, if they are
+    /// not, each in a process of its own, as all other seeds then.
+    fn first<'a>(&self, name: Option<Name>, test: &'a Test) -> (Runner<'a>, Report) {
         let options = Options {
             trace: true,
-            ..self.options(seed, 300)
+            ..self.options(self.seeds.start, 300)
+        };
+        let mut runner = Runner {
+            test,
+            name,
+            is_fresh: false,
         };
         // What is made lazily, in statics and in thread-locals of the carrier, is made now.
-        must(&options, test);
-        let [one, other] = [must(&options, test), must(&options, test)];
-        if one.hash != other.hash {
-            let mut steps = one.trace.iter().zip(&other.trace);
-            let at = steps.position(|(one, other)| one != other);
-            let at = at.unwrap_or(one.trace.len().min(other.trace.len()));
-            panic!(
-                "pirn: two runs of seed {seed} differ, so seeds mean nothing. Step {at} of {} and {}: \
-                 {:?} and {:?}",
-                one.trace.len(),
-                other.trace.len(),
-                &one.trace[at.saturating_sub(3)..(at + 1).min(one.trace.len())],
-                &other.trace[at.saturating_sub(3)..(at + 1).min(other.trace.len())],
-            );
+        runner.run(&options);
+        let differ = match alike(&runner, &options) {
+            Ok(report) => return (runner, report),
+            Err(differ) => differ,
+        };
+        runner.is_fresh = true;
+        if runner.name.is_none() {
+            panic!("{differ}");
         }
-        one
+        match alike(&runner, &options) {
+            Ok(report) => (runner, report),
+            Err(differ) => panic!("{differ}, each in a process of its own"),
+        }
     }
 
     fn options(&self, seed: u64, points: u64) -> Options {
@@ -250,36 +256,46 @@ impl Sim {
         Options {
             seed,
             strategy: self.strategy.clone().unwrap_or_else(drawn),
-            places: self.places,
-            pauses: self.pauses,
-            longest_pause: self.longest_pause.as_nanos() as u64,
-            spurious_wakes: self.spurious_wakes,
-            failing_spawns: self.failing_spawns,
-            most_points: self.most_points,
-            trace: false,
-            stacks: false,
-            stop: 0,
-            panics_allowed: self.panics_allowed,
+            ..self.options.clone()
         }
-    }
-
-    fn shrunk(&self, report: &Report, test: &Test) -> Option<Vec<Switch>> {
-        let kind = core::mem::discriminant(&report.outcome);
-        shrunk(&report.switches, |some| {
-            let options = Options {
-                strategy: Strategy::Replay(some.to_vec()),
-                ..self.options(report.seed, 0)
-            };
-            core::mem::discriminant(&must(&options, test).outcome) == kind
-        })
     }
 }
 
-fn must(options: &Options, test: &Test) -> Report {
-    match run::run(options, test) {
-        Ok(report) => report,
-        Err(error) => panic!("pirn: no simulation: {error}"),
+/// Runs a seed twice. Returns the report, or how the runs differ.
+fn alike(runner: &Runner<'_>, options: &Options) -> Result<Report, String> {
+    let [one, other] = [runner.run(options), runner.run(options)];
+    if one.hash == other.hash {
+        return Ok(one);
     }
+    let mut steps = one.trace.iter().zip(&other.trace);
+    let at = steps.position(|(one, other)| one != other);
+    let at = at.unwrap_or(one.trace.len().min(other.trace.len()));
+    let near = |trace: &[Step]| {
+        format!(
+            "{:?}",
+            &trace[at.saturating_sub(3)..(at + 1).min(trace.len())]
+        )
+    };
+    Err(format!(
+        "pirn: two runs of seed {} differ, so seeds mean nothing. Step {at} of {} and {}: {} and {}",
+        options.seed,
+        one.trace.len(),
+        other.trace.len(),
+        near(&one.trace),
+        near(&other.trace),
+    ))
+}
+
+/// Returns the switches without which the run does not fail.
+fn shrunk(report: &Report, options: &Options, runner: &Runner<'_>) -> Option<Vec<Switch>> {
+    let kind = core::mem::discriminant(&report.outcome);
+    schedule::shrunk(&report.switches, |some| {
+        let options = Options {
+            strategy: Strategy::Replay(some.to_vec()),
+            ..options.clone()
+        };
+        core::mem::discriminant(&runner.run(&options).outcome) == kind
+    })
 }
 
 impl Summary {

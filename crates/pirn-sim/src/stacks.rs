@@ -7,7 +7,7 @@ use pirn_rt::no_suspend::NoSuspend;
 use std::sync::Arc;
 
 /// The return addresses on a thread's stack, innermost first. Empty: it was not recorded.
-pub type Stack = Arc<[usize]>;
+pub(crate) type Stack = Arc<[usize]>;
 
 /// The most frames of a stack that are kept: of the simulator, of `std`, and of some callers.
 const MOST: usize = 48;
@@ -99,7 +99,7 @@ impl Names {
 
     /// Returns the calls at a return address, innermost first.
     fn frames(&mut self, address: u64) -> Vec<Frame> {
-        let call = address - 1;
+        let call = address.saturating_sub(1); // A return address is behind the call.
         let of_it = |it: &&Module| (it.start..it.end).contains(&call);
         match self.modules.iter().find(of_it) {
             Some(module) => self.symbols.frames(module, call.wrapping_sub(module.bias)),

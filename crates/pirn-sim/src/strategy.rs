@@ -7,11 +7,13 @@
 
 use crate::random::Stream;
 use crate::schedule::Switch;
+use serde::{Deserialize, Serialize};
 
 /// A way to choose the next thread.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Strategy {
     /// Each runnable thread is equally likely at each point.
+    #[default]
     RandomWalk,
     /// The running thread goes on, but for one point in this many.
     StickyWalk(u32),

@@ -2,7 +2,6 @@
 
 use crate::failure::thread;
 use crate::run::Report;
-use crate::stacks::Names;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -33,7 +32,6 @@ pub(crate) fn stop(step: u64) {
 
 /// Returns a line for each step, and for each fault.
 fn text(report: &Report) -> String {
-    let mut names = Names::new();
     let mut faults = report.faults.iter().peekable();
     let mut out = String::new();
     for (number, step) in (1..).zip(&report.trace) {
@@ -44,7 +42,7 @@ fn text(report: &Report) -> String {
         let kind = step
             .kind
             .map_or("waits".to_owned(), |kind| format!("{kind:?}"));
-        let place = names.describe(&step.stack);
+        let place = &step.place;
         let at = seconds(step.at);
         let _ = writeln!(out, "step {number:6} {at} {from} {kind} {place} -> {to}");
     }
@@ -58,7 +56,6 @@ fn seconds(nanos: u64) -> String {
 /// Returns the run in Chrome's JSON format for traces, which Perfetto opens: a node is a process, a
 /// thread's slices are the times in which it ran.
 fn perfetto(report: &Report) -> String {
-    let mut names = Names::new();
     let node = |number: u32| report.threads.get(number as usize).map_or(0, |it| it.node);
     let micros = |nanos: u64| format!("{}.{:03}", nanos / 1000, nanos % 1000);
     let mut events = Vec::new();
@@ -79,7 +76,7 @@ fn perfetto(report: &Report) -> String {
     }
     for (step, next) in report.trace.iter().zip(report.trace.iter().skip(1)) {
         // The place is the one at which the slice ends.
-        let place = text_of(&names.describe(&next.stack));
+        let place = text_of(&next.place);
         let end = next
             .kind
             .map_or("waits".to_owned(), |kind| format!("{kind:?}"));

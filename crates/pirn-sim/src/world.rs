@@ -14,7 +14,7 @@
 //! Their stacks stay, and so do their timers, whose wakes are ignored.
 
 use crate::random::{self, Purpose, Streams};
-use crate::schedule::Switch;
+use crate::schedule::{self, Switch};
 use crate::stacks::{self, Stack};
 use crate::strategy::{Candidate, Chooser, Strategy};
 use crate::{clock, net, run};
@@ -26,41 +26,42 @@ use pirn_rt::sched::simulation::{Fault, Point, Simulator};
 use pirn_rt::sys;
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::{self, Core, Ready, ThreadRef};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a run is to be like.
-#[derive(Clone, Debug)]
-pub struct Options {
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Options {
     /// From which all random numbers come.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// How threads are chosen.
-    pub strategy: Strategy,
+    pub(crate) strategy: Strategy,
     /// Of the instrumented loads, stores and edges, one in this many is a point on average; 0:
     /// none.
-    pub places: u32,
+    pub(crate) places: u32,
     /// One point in this many is a pause of its thread; 0: none.
-    pub pauses: u64,
+    pub(crate) pauses: u64,
     /// The longest pause, in nanoseconds.
-    pub longest_pause: u64,
+    pub(crate) longest_pause: u64,
     /// One futex wait in this many returns without a wake; 0: none.
-    pub spurious_wakes: u64,
+    pub(crate) spurious_wakes: u64,
     /// One new thread in this many cannot be made; 0: none.
-    pub failing_spawns: u64,
+    pub(crate) failing_spawns: u64,
     /// A run with more points fails: threads seem to wait for each other by spinning.
-    pub most_points: u64,
+    pub(crate) most_points: u64,
     /// Whether the report has each step.
-    pub trace: bool,
+    pub(crate) trace: bool,
     /// Whether the report has the stacks of threads at switches and, with `trace`, at each step.
-    pub stacks: bool,
+    pub(crate) stacks: bool,
     /// The process stops itself before this step (`SIGSTOP`), for a debugger; 0: never.
-    pub stop: u64,
+    pub(crate) stop: u64,
     /// Whether a run passes in which a thread panics that no other joins.
-    pub panics_allowed: bool,
+    pub(crate) panics_allowed: bool,
 }
 
 /// How a run ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// The test has returned.
     Passed,
@@ -73,29 +74,30 @@ pub enum Outcome {
 }
 
 /// A step of a run: a thread goes on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// The virtual time since the beginning, in nanoseconds.
     pub at: u64,
     /// The number of the thread that ran before.
     pub from: u32,
     /// At what kind of point that was; none: it waited or ended.
+    #[serde(with = "schedule::kind")]
     pub kind: Option<Point>,
-    /// Where that was at its last point.
-    pub stack: Stack,
+    /// Where that was at its last point; empty if it was not recorded.
+    pub place: String,
     /// The number of the thread that goes on.
     pub to: u32,
 }
 
 /// A thread of a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Thread {
     /// Its name; empty if it has none.
     pub name: String,
     /// The number of its node; 0 is the test's own.
     pub node: u32,
-    /// Where it was at its last point, if it has not ended.
-    pub stack: Stack,
+    /// Where it was at its last point, if it has not ended and that was recorded.
+    pub place: String,
 }
 
 /// What is counted and kept of a run.
@@ -110,8 +112,8 @@ pub(crate) struct Seen {
     pub(crate) switches: Vec<Switch>,
     /// Where the thread was that was left, for each switch.
     pub(crate) stacks: Vec<Stack>,
-    pub(crate) trace: Vec<Step>,
-    pub(crate) threads: Vec<Thread>,
+    pub(crate) trace: Vec<(Step, Stack)>,
+    pub(crate) threads: Vec<(Thread, Stack)>,
     /// What the network and the simulator have done to the program: when, and what.
     pub(crate) faults: Vec<(u64, String)>,
 }
@@ -357,13 +359,16 @@ fn is_over() -> bool {
 impl Run {
     /// Returns what was seen.
     fn seen(mut self) -> Seen {
-        let threads = self.threads.iter().map(|it| Thread {
-            name: it.name.clone(),
-            node: it.node,
-            stack: match it.core.has_ended() {
-                true => Stack::default(),
-                false => Arc::clone(&it.stack),
-            },
+        let threads = self.threads.iter().map(|it| {
+            let thread = Thread {
+                name: it.name.clone(),
+                node: it.node,
+                place: String::new(),
+            };
+            match it.core.has_ended() {
+                true => (thread, Stack::default()),
+                false => (thread, Arc::clone(&it.stack)),
+            }
         });
         self.seen.threads = threads.collect();
         self.seen
@@ -462,13 +467,14 @@ impl Run {
         }
         self.seen.steps += 1;
         if self.options.trace {
-            self.seen.trace.push(Step {
+            let step = Step {
                 at: clock::now() - clock::START,
                 from: self.running.number,
                 kind: self.kind,
-                stack: self.stack_of_running(),
+                place: String::new(),
                 to,
-            });
+            };
+            self.seen.trace.push((step, self.stack_of_running()));
         }
         if self.seen.steps == self.options.stop {
             crate::trace::stop(self.seen.steps);

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Answers each line with the same line, a thread per connection.
 fn echo_server() {
@@ -192,5 +192,28 @@ fn much_goes_through_a_slow_link_in_order_and_losses_are_made_up() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert_eq!((answer.as_str(), *sum.lock().unwrap()), ("done", 1_000_000));
+    }));
+}
+
+#[test]
+fn the_calendar_of_a_node_may_be_wrong_and_its_timeouts_are_not() {
+    passes(Sim::new().run(1, || {
+        let true_time = SystemTime::now();
+        let day = Duration::from_secs(86_400);
+        let seen = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&seen);
+        let wrong = node("wrong", move || {
+            thread::sleep(Duration::from_secs(1));
+            let begin = Instant::now();
+            let calendar = SystemTime::now();
+            thread::sleep(Duration::from_secs(5));
+            assert_eq!(begin.elapsed().as_secs(), 5);
+            *place.lock().unwrap() = Some(calendar);
+        });
+        wrong.set_clock_behind(day);
+        thread::sleep(Duration::from_secs(10));
+        let calendar = seen.lock().unwrap().unwrap();
+        let behind = true_time.duration_since(calendar).unwrap();
+        assert!(behind > day - Duration::from_secs(2) && behind < day);
     }));
 }

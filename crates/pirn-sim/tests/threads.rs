@@ -297,3 +297,42 @@ fn a_spawn_that_fails_is_an_error() {
     };
     Sim::new().seeds(0..100).failing_spawns(5).check(spawn);
 }
+
+/// A pool that is made once per process: the second run does not have the steps that make it.
+fn counts_runs() -> u32 {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    RUNS.fetch_add(1, SeqCst)
+}
+
+#[test]
+fn a_test_whose_runs_differ_in_one_process_has_a_process_for_each() {
+    let summary = Sim::new().seeds(0..5).try_check(|| {
+        (0..counts_runs()).for_each(|_| thread::sleep(Duration::from_secs(1)));
+    });
+    let summary = summary.unwrap();
+    assert_eq!((summary.runs, summary.time.as_secs()), (5, 0));
+    let failure = Sim::new().seeds(0..50).try_check(|| {
+        (0..counts_runs()).for_each(|_| thread::sleep(Duration::from_secs(1)));
+        assert!(!pirn_sim::chance(0.2), "by chance");
+    });
+    let failure = failure.unwrap_err();
+    assert!(
+        failure.passed > 0 && failure.to_string().contains("by chance"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_failure_is_confirmed_in_a_fresh_process() {
+    let failure = Sim::new().seeds(0..50).try_check(|| {
+        let other = thread::spawn(|| pirn_sim::chance(0.2));
+        assert!(!other.join().unwrap(), "by chance");
+    });
+    let failure = failure.unwrap_err();
+    assert!(
+        failure
+            .confirmed
+            .starts_with("in a fresh process: the same "),
+        "{failure}"
+    );
+}

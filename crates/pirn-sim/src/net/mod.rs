@@ -87,6 +87,22 @@ impl Node {
         self.start();
     }
 
+    /// Sets its calendar ahead of the others', by so much: `SystemTime` on its threads, not
+    /// `Instant`.
+    pub fn set_clock_ahead(&self, by: Duration) {
+        self.set_skew(by.as_nanos() as i64);
+    }
+
+    /// Sets its calendar behind the others', by so much.
+    pub fn set_clock_behind(&self, by: Duration) {
+        self.set_skew(-(by.as_nanos() as i64));
+    }
+
+    fn set_skew(&self, nanos: i64) {
+        world::note_fault(|| format!("node {}'s clock is {nanos} ns ahead", name_of(self.number)));
+        with(|net| net.nodes[self.number as usize].skew = nanos);
+    }
+
     fn start(&self) {
         let main = Arc::clone(&self.main);
         world::spawn_on(self.number, move || main());
@@ -136,6 +152,8 @@ struct Host {
     name: CString,
     /// Its address as text, which stays: `getaddrinfo` is given it.
     text: &'static CStr,
+    /// How many nanoseconds its calendar is ahead.
+    skew: i64,
 }
 
 impl Host {
@@ -144,6 +162,7 @@ impl Host {
         Host {
             name: CString::new(name).unwrap_or_default(),
             text: Box::leak(text.into_boxed_c_str()),
+            skew: 0,
         }
     }
 }
@@ -261,6 +280,12 @@ impl Network {
             port,
         }
     }
+}
+
+/// Returns how many nanoseconds the calendar of a node is ahead.
+pub(crate) fn skew(node: u32) -> i64 {
+    let skew = |net: &Network| net.nodes.get(node as usize).map(|it| it.skew);
+    NETWORK.lock().as_ref().and_then(skew).unwrap_or(0)
 }
 
 /// Returns the name of a node of the run that was last.
