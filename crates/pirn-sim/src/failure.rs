@@ -30,7 +30,7 @@ impl fmt::Display for Failure {
             confirmed,
             ..
         } = self;
-        write!(f, "seed {} fails ({:?}): ", report.seed, report.strategy)?;
+        write!(f, "seed {} fails ({}): ", report.seed, report.strategy)?;
         match &report.outcome {
             Outcome::Passed => write!(f, "passed")?,
             Outcome::Panicked(message) => write!(f, "{message}")?,

@@ -51,5 +51,5 @@ pub use pirn_rt::sched::simulation::Point;
 pub use run::{Panic, Report};
 pub use schedule::Switch;
 pub use sim::{Sim, Summary, chance, is_simulated};
-pub use strategy::Strategy;
+pub use strategy::{Census, Strategy};
 pub use world::{Outcome, Step, Thread};

@@ -4,7 +4,7 @@ use crate::claims::{self, Claim};
 use crate::net::Sockets;
 use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
-use crate::strategy::Strategy;
+use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
 use crate::{clock, points};
 use core::fmt;
@@ -51,6 +51,16 @@ pub struct Report {
     pub panics: Vec<Panic>,
     /// What the program has claimed of itself.
     pub claims: Vec<Claim>,
+}
+
+impl Report {
+    /// Returns the threads and how many points each had: for strategies of other runs.
+    pub fn census(&self) -> Census {
+        self.threads
+            .iter()
+            .map(|it| (it.maker, it.points))
+            .collect()
+    }
 }
 
 /// A panic of a thread.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fresh::{self, Name, Runner};
 use crate::run::{self, Report, Test};
 use crate::schedule::{self, Switch};
-use crate::strategy::Strategy;
+use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Step};
 use crate::{seeds, trace};
 use core::fmt;
@@ -158,16 +158,16 @@ impl Sim {
         let test: Test = Arc::new(test);
         let name = fresh::next(&test);
         let asked = seeds::asked(&self.seeds);
-        // Its points are what PCT draws from, for all seeds.
+        // By its threads and points the other seeds' strategies are drawn.
         let (runner, first) = self.first(name, &test);
-        let points = first.points;
+        let census = first.census();
         let mut first = Some(first).filter(|_| !asked.one);
         let (mut summary, mut orders) = (Summary::default(), HashSet::new());
         for seed in asked.seeds.clone() {
             let report = match first.take_if(|first| first.seed == seed) {
                 Some(report) => report,
                 None => {
-                    let mut options = self.options(seed, points);
+                    let mut options = self.options(seed, &census);
                     if let Some(switches) = &asked.schedule {
                         options.strategy = Strategy::Replay(switches.clone());
                     }
@@ -181,7 +181,7 @@ impl Sim {
                 trace::show(&report, to);
             }
             if report.outcome != Outcome::Passed {
-                let failure = self.failure(report, summary.runs, points, &runner);
+                let failure = self.failure(report, summary.runs, &census, &runner);
                 return Err(Box::new(failure));
             }
             summary.add(&report, orders.insert(report.order));
@@ -190,10 +190,16 @@ impl Sim {
     }
 
     /// Looks for what matters in a run that has failed.
-    fn failure(&self, report: Report, passed: u64, points: u64, runner: &Runner<'_>) -> Failure {
+    fn failure(
+        &self,
+        report: Report,
+        passed: u64,
+        census: &Census,
+        runner: &Runner<'_>,
+    ) -> Failure {
         let options = Options {
             strategy: report.strategy.clone(),
-            ..self.options(report.seed, points)
+            ..self.options(report.seed, census)
         };
         let needed = shrunk(&report, &options, runner);
         let strategy = match &needed {
@@ -208,7 +214,11 @@ impl Sim {
         };
         Failure {
             again: runner.run(&again),
-            confirmed: runner.confirmed(&self.options(self.seeds.start, 300), &options, &report),
+            confirmed: runner.confirmed(
+                &self.options(self.seeds.start, &unknown()),
+                &options,
+                &report,
+            ),
             report,
             passed,
             needed,
@@ -220,7 +230,7 @@ impl Sim {
     /// # Panics
     /// As for [`try_check`](Self::try_check).
     pub fn run(&self, seed: u64, test: impl Fn() + Send + Sync + 'static) -> Report {
-        fresh::must(&self.options(seed, 300), &(Arc::new(test) as Test))
+        fresh::must(&self.options(seed, &unknown()), &(Arc::new(test) as Test))
     }
 
     /// Runs the first seed, twice to see that both runs are alike: in this process or, if they are
@@ -228,7 +238,7 @@ impl Sim {
     fn first<'a>(&self, name: Option<Name>, test: &'a Test) -> (Runner<'a>, Report) {
         let options = Options {
             trace: true,
-            ..self.options(self.seeds.start, 300)
+            ..self.options(self.seeds.start, &unknown())
         };
         let mut runner = Runner {
             test,
@@ -251,14 +261,19 @@ impl Sim {
         }
     }
 
-    fn options(&self, seed: u64, points: u64) -> Options {
-        let drawn = || Strategy::drawn(seed, points);
+    fn options(&self, seed: u64, census: &Census) -> Options {
+        let drawn = || Strategy::drawn(seed, census);
         Options {
             seed,
             strategy: self.strategy.clone().unwrap_or_else(drawn),
             ..self.options.clone()
         }
     }
+}
+
+/// Returns the census of a program that has not run: some 300 points, as small tests have.
+fn unknown() -> Census {
+    Arc::new([(0, 300)])
 }
 
 /// Runs a seed twice. Returns the report, or how the runs differ.

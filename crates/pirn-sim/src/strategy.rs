@@ -7,7 +7,9 @@
 
 use crate::random::Stream;
 use crate::schedule::Switch;
+use core::fmt;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A way to choose the next thread.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -17,6 +19,11 @@ pub enum Strategy {
     RandomWalk,
     /// The running thread goes on, but for one point in this many.
     StickyWalk(u32),
+    /// Each order of the points is equally likely, as far as the [`Census`] of an earlier run tells
+    /// how many there are: a thread goes on with the share of points that it has left, and the
+    /// threads that it has yet to make (Zhao et al., "Selectively Uniform Concurrency Testing",
+    /// ASPLOS 2025, without the selection).
+    UniformWalk(Census),
     /// Probabilistic concurrency testing (Burckhardt et al., ASPLOS 2010): the thread with the
     /// highest priority runs, and priorities are drawn; at `changes` points out of the first
     /// `points`, the running thread's becomes the lowest.
@@ -30,17 +37,90 @@ pub enum Strategy {
     Replay(Vec<Switch>),
 }
 
+/// The threads of a run, by number: who made each, and how many points it had.
+pub type Census = Arc<[(u32, u64)]>;
+
 impl Strategy {
-    /// Draws a strategy for a program that has some `points` points.
-    pub(crate) fn drawn(seed: u64, points: u64) -> Strategy {
+    /// Draws a strategy for a program of which this is known.
+    pub(crate) fn drawn(seed: u64, census: &Census) -> Strategy {
         match seed % 5 {
-            0 | 1 => Strategy::RandomWalk,
-            2 | 3 => Strategy::StickyWalk(2 << (seed / 5 % 4)),
+            0 => Strategy::RandomWalk,
+            1 | 3 => Strategy::UniformWalk(Arc::clone(census)),
+            2 => Strategy::StickyWalk(2 << (seed / 5 % 4)),
             _ => Strategy::Pct {
                 changes: 1 + (seed / 5 % 3) as u32,
-                points,
+                points: census.iter().map(|it| it.1).sum(),
             },
         }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strategy::RandomWalk => f.write_str("random walk"),
+            Strategy::StickyWalk(one_in) => write!(f, "sticky walk, 1 in {one_in}"),
+            Strategy::UniformWalk(_) => f.write_str("uniform walk"),
+            Strategy::Pct { changes, points } => write!(f, "PCT, {changes} in {points}"),
+            Strategy::Replay(switches) => write!(f, "{} switches", switches.len()),
+        }
+    }
+}
+
+/// How many points the threads of a [`UniformWalk`](Strategy::UniformWalk) have left.
+struct Left {
+    census: Census,
+    /// By number: its own points, and the points of all threads that it makes, and that these make,
+    /// less what is counted for threads that have been made.
+    points: Vec<u64>,
+    made: usize,
+}
+
+impl Left {
+    fn new(census: Census) -> Left {
+        let mut points: Vec<u64> = census.iter().map(|it| it.1).collect();
+        // Each thread has a higher number than its maker.
+        for number in (1..census.len()).rev() {
+            points[census[number].0 as usize] += points[number];
+        }
+        Left {
+            census,
+            points,
+            made: 0,
+        }
+    }
+
+    /// Notes that there is a thread with the next number.
+    fn made(&mut self) {
+        if let Some(&(maker, _)) = self.census.get(self.made).filter(|_| self.made > 0) {
+            self.points[maker as usize] -= self.points[self.made];
+        }
+        self.made += 1;
+    }
+
+    /// Returns how many points a thread has left: at least one, as it runs.
+    fn of(&self, thread: Candidate) -> u64 {
+        let all = self.points.get(thread.number as usize).copied();
+        all.unwrap_or(0).saturating_sub(thread.points).max(1)
+    }
+
+    /// Returns the place of a thread that is drawn by the points that are left; `None`: the
+    /// running one.
+    fn drawn(
+        &self,
+        running: Option<Candidate>,
+        others: &[Candidate],
+        stream: &mut Stream,
+    ) -> Option<usize> {
+        let own = running.map_or(0, |it| self.of(it));
+        let all = others.iter().map(|it| self.of(*it)).sum::<u64>() + own;
+        let mut drawn = stream.below(all);
+        others.iter().position(|it| {
+            let left = self.of(*it);
+            let is_it = drawn < left;
+            drawn = drawn.wrapping_sub(left);
+            is_it
+        })
     }
 }
 
@@ -62,6 +142,8 @@ pub(crate) struct Chooser {
     changes: Vec<u64>,
     /// With PCT: the priority of the thread that was lowered last.
     lowest: u64,
+    /// With a uniform walk.
+    left: Option<Left>,
 }
 
 /// Priorities that are drawn are above those that are lowered.
@@ -75,7 +157,12 @@ impl Chooser {
                 .collect(),
             _ => Vec::new(),
         };
+        let left = match &strategy {
+            Strategy::UniformWalk(census) => Some(Left::new(Arc::clone(census))),
+            _ => None,
+        };
         Chooser {
+            left,
             strategy,
             priorities: Vec::new(),
             changes,
@@ -87,6 +174,9 @@ impl Chooser {
     pub(crate) fn made(&mut self, stream: &mut Stream) {
         if let Strategy::Pct { .. } = self.strategy {
             self.priorities.push(DRAWN + stream.below(DRAWN));
+        }
+        if let Some(left) = &mut self.left {
+            left.made();
         }
     }
 
@@ -119,6 +209,7 @@ impl Chooser {
                 last if last == among => None,
                 place => Some(place as usize),
             },
+            Strategy::UniformWalk(_) => self.left.as_ref()?.drawn(Some(running), others, stream),
             Strategy::Pct { .. } => {
                 if self.changes.contains(&point) {
                     self.yielded(running.number);
@@ -144,6 +235,11 @@ impl Chooser {
                 .unwrap_or_else(|| oldest(others)),
             Strategy::RandomWalk | Strategy::StickyWalk(_) => {
                 stream.below(others.len() as u64) as usize
+            }
+            Strategy::UniformWalk(_) => {
+                let left = self.left.as_ref();
+                left.and_then(|left| left.drawn(None, others, stream))
+                    .unwrap_or(0)
             }
             Strategy::Pct { .. } => self.best(others).unwrap_or(0),
         }

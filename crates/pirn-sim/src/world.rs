@@ -96,6 +96,10 @@ pub struct Thread {
     pub name: String,
     /// The number of its node; 0 is the test's own.
     pub node: u32,
+    /// The number of the thread that made it; the first one's own.
+    pub maker: u32,
+    /// How many points it had.
+    pub points: u64,
     /// Where it was at its last point, if it has not ended and that was recorded.
     pub place: String,
 }
@@ -122,6 +126,7 @@ pub(crate) struct Seen {
 struct Known {
     core: ThreadRef,
     node: u32,
+    maker: u32,
     /// Its node has crashed.
     dead: bool,
     points: u64,
@@ -363,6 +368,8 @@ impl Run {
             let thread = Thread {
                 name: it.name.clone(),
                 node: it.node,
+                maker: it.maker,
+                points: it.points,
                 place: String::new(),
             };
             match it.core.has_ended() {
@@ -385,10 +392,12 @@ impl Run {
         }
         let number = self.threads.len() as u32;
         let maker = vthread::current().and_then(|maker| self.numbers.get(&maker.id()));
-        let node = maker.map_or(0, |maker| self.threads[*maker as usize].node);
+        let maker = maker.copied().unwrap_or(0);
+        let node = self.threads.get(maker as usize).map_or(0, |it| it.node);
         self.threads.push(Known {
             core: thread.to_ref(),
             node: self.next_node.take().unwrap_or(node),
+            maker,
             dead: false,
             points: 0,
             stack: Stack::default(),
