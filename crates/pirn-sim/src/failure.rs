@@ -38,7 +38,12 @@ impl fmt::Display for Failure {
             Outcome::TooLong => write!(f, "{} points, and no end", report.points)?,
         }
         for panic in &report.panics {
-            write!(f, "\n  panic at {panic}")?;
+            match &report.outcome {
+                Outcome::Panicked(message) if *message == panic.message => {
+                    write!(f, "\n  at {}", panic.place)?;
+                }
+                _ => write!(f, "\n  panic at {panic}")?,
+            }
         }
         write!(f, "\n  {confirmed}")?;
         let all = report.switches.len();

@@ -131,6 +131,7 @@ impl Sim {
     /// If a run fails: with its seed, and the switches that matter. If what
     /// [`sometimes`](crate::sometimes) holds never does. If two runs of the first seed differ. If
     /// there can be no simulation in this process.
+    #[track_caller]
     pub fn check(&self, test: impl Fn() + Send + Sync + 'static) {
         let summary = match self.try_check(test) {
             Ok(summary) => summary,
