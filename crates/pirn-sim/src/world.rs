@@ -69,7 +69,7 @@ pub enum Outcome {
     Panicked(String),
     /// All threads wait, for each other or for nothing that is to come.
     Deadlock,
-    /// The run had [`Options::most_points`] points.
+    /// The run had [`Sim::most_points`](crate::Sim::most_points) points.
     TooLong,
 }
 
