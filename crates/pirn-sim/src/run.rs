@@ -31,6 +31,8 @@ pub struct Report {
     pub hash: u64,
     /// The number of points at which another thread could be chosen.
     pub points: u64,
+    /// How many of them were in instrumented code: atomic operations, loads, stores and edges.
+    pub instrumented: u64,
     /// How much virtual time has passed.
     pub time: Duration,
     /// The choices that were not the plain ones.
@@ -129,6 +131,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         hash,
         order,
         points,
+        instrumented,
         switches,
         stacks,
         trace,
@@ -168,6 +171,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         hash,
         order,
         points,
+        instrumented,
         time: Duration::from_nanos(clock::now() - clock::START),
         switches,
         places,

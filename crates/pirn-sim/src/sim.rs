@@ -48,6 +48,8 @@ pub struct Summary {
     pub schedules: u64,
     /// Points, in all runs.
     pub points: u64,
+    /// How many of them were in instrumented code.
+    pub instrumented: u64,
     /// Switches from one thread to another, in all runs.
     pub switches: u64,
     /// Virtual time, of all runs.
@@ -319,6 +321,7 @@ impl Summary {
         self.runs += 1;
         self.schedules += u64::from(is_new);
         self.points += report.points;
+        self.instrumented += report.instrumented;
         self.switches += report.switches.len() as u64;
         self.time += report.time;
         claims::add(&mut self.claims, &report.claims);
@@ -331,6 +334,7 @@ impl fmt::Display for Summary {
             runs,
             schedules,
             points,
+            instrumented,
             switches,
             time,
             claims,
@@ -341,6 +345,9 @@ impl fmt::Display for Summary {
              switches, {} virtual seconds",
             time.as_secs()
         )?;
+        if *instrumented == 0 {
+            f.write_str("\n  no points at atomic operations: `cargo pirn sim test` has them")?;
+        }
         for Claim {
             name,
             made,

@@ -112,6 +112,7 @@ pub(crate) struct Seen {
     /// Of the order in which threads ran, without the times.
     pub(crate) order: u64,
     pub(crate) points: u64,
+    pub(crate) instrumented: u64,
     pub(crate) steps: u64,
     pub(crate) switches: Vec<Switch>,
     /// Where the thread was that was left, for each switch.
@@ -613,6 +614,7 @@ impl Simulator for World {
             return true;
         };
         run.seen.points += 1;
+        run.seen.instrumented += u64::from(matches!(kind, Point::Atomic | Point::Place));
         run.threads[number as usize].points += 1;
         if let Some(seen) = seen {
             let thread = &mut run.threads[number as usize];
