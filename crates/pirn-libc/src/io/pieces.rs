@@ -6,7 +6,7 @@
 //! would take the error away, and a send would raise `SIGPIPE`. So the call makes a further attempt
 //! only if there is something to transfer.
 
-use crate::io::transfer::{MOST, asked_of_all};
+use crate::io::transfer::{asked_of_all, most};
 use core::ffi::c_int;
 use core::mem;
 use libc::{iovec, msghdr, sockaddr, socklen_t};
@@ -61,7 +61,7 @@ pub(crate) fn least(fd: c_int, flags: c_int, wanted: impl FnOnce() -> Option<usi
     {
         return 1;
     }
-    let wanted = wanted().unwrap_or(1).min(MOST);
+    let wanted = wanted().unwrap_or(1).min(most());
     let mark = if all {
         None
     } else {
@@ -282,7 +282,7 @@ pub(crate) unsafe fn send_rest(
     limit: Option<Deadline>,
 ) -> usize {
     let total = all.iter().map(|buffer| buffer.iov_len).sum::<usize>();
-    let total = total.min(MOST);
+    let total = total.min(most());
     if sent == 0 || sent >= total {
         return sent;
     }

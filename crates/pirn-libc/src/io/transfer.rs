@@ -22,7 +22,7 @@ use pirn_libc_macros::libc_fn;
 use pirn_rt::arch;
 use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::blocking::{fds, pool};
-use pirn_rt::sys::{self, Errno, SysResult, call};
+use pirn_rt::sys::{self, Errno, SysResult, call, page_size};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::wait_reason::WaitReason;
 
@@ -78,8 +78,10 @@ interposed! {
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// The offset -1: the descriptor's own position.
 pub(super) const HERE: isize = -1;
-/// The maximum number of bytes that the kernel reads or writes in one call.
-pub(crate) const MOST: usize = 0x7fff_f000;
+/// Returns the maximum number of bytes that the kernel reads or writes in one call (`MAX_RW_COUNT`).
+pub(crate) fn most() -> usize {
+    i32::MAX as usize & !(page_size() - 1)
+}
 
 /// Returns whether a descriptor has these events right now.
 pub(crate) fn is_ready(fd: c_int, events: i16) -> bool {
@@ -177,7 +179,7 @@ unsafe fn read_wanted(
         EAGAIN if fds::is_shut(fd) => plain(), // It will not wait, and says so only to this call.
         result => result,
     };
-    let wanted = || asked().map_or(0, |bytes| bytes.min(MOST));
+    let wanted = || asked().map_or(0, |bytes| bytes.min(most()));
     let mut call = FdCall::new(fd, Interest::Read);
     if call.has_low_water()
         && let least @ 2.. = pieces::least(fd, 0, &asked)
@@ -340,7 +342,7 @@ impl Parts {
         }
         // SAFETY: the caller's contract.
         let all = unsafe { core::slice::from_raw_parts(self.iov, self.count as usize) };
-        all.iter().map(|v| v.iov_len).sum::<usize>().min(MOST)
+        all.iter().map(|v| v.iov_len).sum::<usize>().min(most())
     }
 }
 
