@@ -78,7 +78,8 @@ interposed! {
 const EAGAIN: SysResult = Err(Errno(libc::EAGAIN));
 /// The offset -1: the descriptor's own position.
 pub(super) const HERE: isize = -1;
-/// Returns the maximum number of bytes that the kernel reads or writes in one call (`MAX_RW_COUNT`).
+/// Returns the maximum number of bytes that the kernel reads or writes in one call
+/// (`MAX_RW_COUNT`).
 pub(crate) fn most() -> usize {
     i32::MAX as usize & !(page_size() - 1)
 }
