@@ -20,6 +20,7 @@ mod header;
 mod leaving;
 mod record;
 
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -48,6 +49,18 @@ pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
 /// Whether a platform thread that makes a thread makes a platform thread.
 static OF_VIRTUAL_ONLY: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// Whether the next thread that this one makes is virtual in any case.
+    static NEXT_IS_VIRTUAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the next `pthread_create` of the calling platform thread make a virtual thread, although
+/// only virtual threads do.
+#[doc(hidden)]
+pub fn make_next_virtual() {
+    NEXT_IS_VIRTUAL.set(true);
+}
+
 /// The threads of the process.
 struct Threads;
 
@@ -59,7 +72,9 @@ impl posix::Threads for Threads {
         routine: Routine,
         argument: *mut c_void,
     ) -> Option<c_int> {
-        let outside = OF_VIRTUAL_ONLY.load(Relaxed) && vthread::current().is_none();
+        let outside = OF_VIRTUAL_ONLY.load(Relaxed)
+            && vthread::current().is_none()
+            && !NEXT_IS_VIRTUAL.take();
         if outside || helper::is_platform_forced() {
             return None;
         }

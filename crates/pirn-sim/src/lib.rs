@@ -42,8 +42,6 @@ mod strategy;
 mod trace;
 mod world;
 
-extern crate pirn_posix as _;
-
 pub use claims::{Claim, always, sometimes};
 pub use failure::Failure;
 pub use pirn_macros::simulate as test;

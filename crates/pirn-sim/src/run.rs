@@ -109,7 +109,9 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
     simulation::set_running(true);
     let message = Arc::new(OnceLock::new());
     let (test, place) = (Arc::clone(test), Arc::clone(&message));
-    let root = pirn::thread::Builder::new()
+    // One of `std`'s threads: the harness captures what it prints, and its panics have its name.
+    pirn_posix::make_next_virtual();
+    let root = std::thread::Builder::new()
         .name("main".to_owned())
         .stack_size(ROOT_STACK)
         .spawn(move || {

@@ -1,6 +1,6 @@
 //! `#[pirn_sim::test]`.
 
-use pirn_sim::{chance, is_simulated};
+use pirn_sim::{Sim, chance, is_simulated};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -26,4 +26,24 @@ fn a_failure_says_how_to_see_it_again() {
 fn nothing_is_simulated_outside() {
     assert!(!is_simulated());
     assert!(!chance(1.0));
+}
+
+#[test]
+fn what_a_simulated_thread_prints_is_captured_by_the_harness() {
+    const PRINTS: &str = "PIRN_TEST_PRINTS";
+    if std::env::var_os(PRINTS).is_some() {
+        return Sim::new().seeds(0..3).check(|| {
+            println!("by the first thread");
+            thread::spawn(|| println!("by another")).join().unwrap();
+        });
+    }
+    let own = std::env::current_exe().unwrap();
+    let name = thread::current().name().unwrap().to_owned();
+    let output = std::process::Command::new(own)
+        .args([&name, "--exact", "--test-threads=2"])
+        .env(PRINTS, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("1 passed") && !text.contains("by "), "{text}");
 }
