@@ -20,14 +20,16 @@ use crate::strategy::{Candidate, Chooser, Strategy};
 use crate::{clock, net, run};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::time::Duration;
 use pirn_rt::lock::Lock;
 use pirn_rt::sched::Cause;
 use pirn_rt::sched::simulation::{Fault, Point, Simulator};
-use pirn_rt::sys;
+use pirn_rt::sys::{self, Errno};
 use pirn_rt::time::Deadline;
 use pirn_rt::vthread::{self, Core, Ready, ThreadRef};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 /// What a run is to be like.
@@ -232,19 +234,46 @@ pub(crate) fn returned() {
 
 /// Waits for the end of the run. Returns what was seen, and how it ended but for a panic.
 pub(crate) fn end() -> (Outcome, Seen) {
+    let (mut points, mut told) = (None, false);
     let outcome = loop {
         match PHASE.load(Ordering::SeqCst) {
             OVER => break Outcome::Passed,
             DEADLOCK => break Outcome::Deadlock,
             TOO_LONG => break Outcome::TooLong,
             phase => {
-                let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER);
+                let waited = sys::futex_wait(&PHASE, phase, Deadline::after(LONG));
+                let now = RUN.lock().as_ref().map(|run| run.seen.points);
+                if waited == Err(Errno(libc::ETIMEDOUT)) && now == points && !told {
+                    tell_that_it_hangs();
+                    told = true;
+                }
+                points = now;
             }
         }
     };
     let run = RUN.lock().take();
     PHASE.store(IDLE, Ordering::SeqCst);
     (outcome, run.map(Run::seen).unwrap_or_default())
+}
+
+/// After this time of the machine without a point, the user is told where to look.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Says that a thread computes for long, or spins where there is no point: no other thread goes on
+/// meanwhile. Not by `eprintln!`, which the harness would capture until the test ends.
+fn tell_that_it_hangs() {
+    let run = RUN.lock();
+    let Some(run) = run.as_ref() else { return };
+    let (seed, thread) = (run.options.seed, run.running.number);
+    let text = format!(
+        "pirn: seed {seed}: thread {thread} has come to no point for {} s, so no other thread goes \
+         on. If it waits for another one by looking again and again, it needs points there: `cargo \
+         pirn sim test` has them at atomic operations, with --places also at loads and branches. \
+         Where it is: pirn dump {}\n",
+        LONG.as_secs(),
+        std::process::id()
+    );
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Calls `f` with the streams of the run, if there is one.
