@@ -167,6 +167,8 @@ struct Run {
     chosen: Option<usize>,
     /// How long the thread that yields next pauses.
     pause: u64,
+    /// Until when nodes pause.
+    node_pauses: Vec<(u32, u64)>,
     /// The point was the time of a timer: only now is it known which threads there are.
     undecided: bool,
     seen: Seen,
@@ -213,6 +215,7 @@ pub(crate) fn begin(options: Options) {
         last: None,
         chosen: None,
         pause: 0,
+        node_pauses: Vec::new(),
         undecided: false,
         seen: Seen::default(),
         options,
@@ -337,6 +340,27 @@ pub(crate) fn kill(node: u32) {
     }
 }
 
+/// Lets no thread of a node go on until a time.
+pub(crate) fn pause(node: u32, until: u64) {
+    let mut run = RUN.lock();
+    let Some(run) = run.as_mut() else { return };
+    run.node_pauses.retain(|it| it.1 > clock::now());
+    run.node_pauses.push((node, until));
+    for paused in &mut run.paused {
+        if run.threads[paused.number as usize].node == node {
+            paused.until = paused.until.max(until);
+        }
+    }
+    for place in (0..run.candidates.len()).rev() {
+        let number = run.candidates[place].number;
+        if run.threads[number as usize].node == node {
+            run.candidates.remove(place);
+            let ready = run.ready.remove(place);
+            run.add_or_pause(ready, number);
+        }
+    }
+}
+
 /// Leaves the calling thread, whose node has crashed.
 pub(crate) fn leave_for_ever() {
     loop {
@@ -454,12 +478,16 @@ impl Run {
         self.ready.push(ready);
     }
 
-    /// Adds a thread that goes on after the pause that was drawn for it, if any.
+    /// Adds a thread that goes on after the pause that was drawn for it, and after its node's.
     fn add_or_pause(&mut self, ready: Ready, number: u32) {
-        match core::mem::take(&mut self.pause) {
-            0 => self.add(ready, number),
-            pause => self.paused.push(Paused {
-                until: clock::now() + pause,
+        let now = clock::now();
+        let own = now + core::mem::take(&mut self.pause);
+        let node = self.threads[number as usize].node;
+        let of_node = self.node_pauses.iter().filter(|it| it.0 == node);
+        match of_node.map(|it| it.1).fold(own, u64::max) {
+            until if until <= now => self.add(ready, number),
+            until => self.paused.push(Paused {
+                until,
                 ready,
                 number,
             }),

@@ -217,3 +217,28 @@ fn the_calendar_of_a_node_may_be_wrong_and_its_timeouts_are_not() {
         assert!(behind > day - Duration::from_secs(2) && behind < day);
     }));
 }
+
+#[test]
+fn no_thread_of_a_node_goes_on_while_it_pauses() {
+    let pause = || {
+        let ticks = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&ticks);
+        let node = node("ticks", move || {
+            let other = Arc::clone(&count);
+            let tick = move || loop {
+                thread::sleep(Duration::from_secs(1));
+                other.fetch_add(1, SeqCst);
+            };
+            thread::spawn(tick.clone());
+            tick();
+        });
+        thread::sleep(Duration::from_millis(10_500));
+        assert_eq!(ticks.load(SeqCst), 20);
+        node.pause(Duration::from_secs(10));
+        thread::sleep(Duration::from_millis(9_900));
+        assert_eq!(ticks.load(SeqCst), 20);
+        thread::sleep(Duration::from_millis(5_600));
+        assert!((30..=32).contains(&ticks.load(SeqCst)), "{ticks:?}");
+    };
+    Sim::new().seeds(0..20).check(pause);
+}

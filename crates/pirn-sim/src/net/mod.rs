@@ -87,6 +87,16 @@ impl Node {
         self.start();
     }
 
+    /// Stops all its threads for a time, as a collector does, or a virtual machine that is moved.
+    /// What others send waits in its sockets.
+    pub fn pause(&self, time: Duration) {
+        world::note_fault(|| format!("node {} pauses for {time:?}", name_of(self.number)));
+        world::pause(self.number, clock::now() + time.as_nanos() as u64);
+        if world::own_node() == self.number {
+            std::thread::yield_now();
+        }
+    }
+
     /// Sets its calendar ahead of the others', by so much: `SystemTime` on its threads, not
     /// `Instant`.
     pub fn set_clock_ahead(&self, by: Duration) {
