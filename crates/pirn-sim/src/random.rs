@@ -57,6 +57,10 @@ pub(crate) enum Purpose {
     Pause,
     /// How long a message takes.
     Message,
+    /// What a read or a write does.
+    Fault,
+    /// Which faults there are, and when.
+    Chaos,
 }
 
 /// Returns a number for the `count`th point of the thread with this number.

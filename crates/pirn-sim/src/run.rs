@@ -1,6 +1,6 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
-use crate::net::Sockets;
+use crate::net::Calls;
 use crate::schedule::Switch;
 use crate::strategy::Strategy;
 use crate::world::{self, Options, Outcome, Seen, Step, World};
@@ -31,6 +31,8 @@ pub struct Report {
     pub switches: Vec<Switch>,
     /// Each step, if the options ask for it.
     pub trace: Vec<Step>,
+    /// The calls that the simulation has refused: they would reach the machine.
+    pub refused: Vec<&'static str>,
     /// The panics of all threads, also those that were caught: message and place.
     pub panics: Vec<String>,
 }
@@ -85,6 +87,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         points,
         switches,
         trace,
+        refused,
     } = seen;
     let panics = core::mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Report {
@@ -99,6 +102,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         time: Duration::from_nanos(clock::now() - clock::START),
         switches,
         trace,
+        refused,
         panics,
     })
 }
@@ -117,7 +121,7 @@ fn prepare() -> io::Result<()> {
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
-        pirn_libc::simulated::install(&Sockets);
+        pirn_libc::simulated::install(&Calls);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

@@ -78,6 +78,7 @@ pub(crate) struct Seen {
     pub(crate) points: u64,
     pub(crate) switches: Vec<Switch>,
     pub(crate) trace: Vec<Step>,
+    pub(crate) refused: Vec<&'static str>,
 }
 
 struct Thread {
@@ -140,6 +141,7 @@ pub(crate) static COUNTDOWN: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Begins a run.
 pub(crate) fn begin(options: Options) {
+    let seed = options.seed;
     let mut streams = Streams::new(options.seed);
     let chooser = Chooser::new(options.strategy.clone(), &mut streams.schedule);
     let run = Run {
@@ -168,7 +170,7 @@ pub(crate) fn begin(options: Options) {
     run.count_down();
     clock::reset();
     drop(place);
-    net::reset();
+    net::begin(seed);
     PHASE.store(BEGUN, Ordering::SeqCst);
 }
 
@@ -199,17 +201,21 @@ pub(crate) fn draw<R>(f: impl FnOnce(&mut Streams) -> R) -> Option<R> {
     RUN.lock().as_mut().map(|run| f(&mut run.streams))
 }
 
+/// Notes that the simulation has refused a call.
+pub(crate) fn refused(call: &'static str) {
+    if let Some(run) = RUN.lock().as_mut()
+        && !run.seen.refused.contains(&call)
+    {
+        run.seen.refused.push(call);
+    }
+}
+
 /// The node of threads that belong to none.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// Returns the seed of the run; 0 between runs.
 pub(crate) fn seed() -> u64 {
     RUN.lock().as_ref().map_or(0, |run| run.options.seed)
-}
-
-/// Returns whether the calling thread is one of the run's.
-pub(crate) fn is_inside_run() -> bool {
-    own_number().is_some()
 }
 
 fn own_number() -> Option<u32> {
@@ -465,6 +471,7 @@ impl Simulator for World {
             }
             None => run.chooser.after_wait(run.running, &run.candidates, stream),
         };
+        net::thread_runs();
         Some(run.take(place))
     }
 
@@ -494,7 +501,7 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_used()
+        net::is_due()
     }
 
     fn advance(&self, due: Deadline) {
@@ -508,7 +515,12 @@ impl Simulator for World {
             (PHASE.load(Ordering::SeqCst), run.as_ref().and_then(first))
         };
         match phase {
-            RUNNING => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
+            RUNNING if !net::looked() => {}
+            RUNNING => match paused
+                .unwrap_or(u64::MAX)
+                .min(due.nanos())
+                .min(net::next_event())
+            {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },
