@@ -46,6 +46,9 @@ impl fmt::Display for Failure {
             }
         }
         write!(f, "\n  {confirmed}")?;
+        for call in &report.refused {
+            write!(f, "\n  refused: {call}")?;
+        }
         let all = report.switches.len();
         match needed {
             None => write!(f, "\n  {all} switches, without the last ones:")?,

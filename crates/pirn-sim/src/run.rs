@@ -1,7 +1,7 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
 use crate::claims::{self, Claim};
-use crate::net::Sockets;
+use crate::net::Calls;
 use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
@@ -44,6 +44,8 @@ pub struct Report {
     pub places: Vec<String>,
     /// Each step, if that was recorded.
     pub trace: Vec<Step>,
+    /// The calls that the simulation has refused: they would reach the machine.
+    pub refused: Vec<String>,
     /// What the network and the simulator have done to the program, if the steps were recorded:
     /// when, in nanoseconds, and what.
     pub faults: Vec<(u64, String)>,
@@ -140,6 +142,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         threads,
         faults,
         steps: _,
+        refused,
     } = seen;
     let mut names = options.stacks.then(Names::new);
     let mut describe = |stack: &Stack| match &mut names {
@@ -180,6 +183,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         trace,
         faults,
         threads,
+        refused,
         panics,
         claims: claims::take(),
     })
@@ -199,7 +203,7 @@ fn prepare() -> io::Result<()> {
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
-        pirn_libc::simulated::install(&Sockets);
+        pirn_libc::simulated::install(&Calls);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

@@ -123,6 +123,7 @@ pub(crate) struct Seen {
     pub(crate) threads: Vec<(Thread, Stack)>,
     /// What the network and the simulator have done to the program: when, and what.
     pub(crate) faults: Vec<(u64, String)>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// A thread, as the run knows it.
@@ -196,6 +197,7 @@ pub(crate) static COUNTDOWN: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Begins a run.
 pub(crate) fn begin(options: Options) {
+    let seed = options.seed;
     let mut streams = Streams::new(options.seed);
     let chooser = Chooser::new(options.strategy.clone(), &mut streams.schedule);
     let run = Run {
@@ -226,7 +228,7 @@ pub(crate) fn begin(options: Options) {
     STACKS.store(run.options.stacks, Ordering::Relaxed);
     clock::reset();
     drop(place);
-    net::reset();
+    net::begin(seed);
     PHASE.store(BEGUN, Ordering::SeqCst);
 }
 
@@ -284,17 +286,21 @@ pub(crate) fn draw<R>(f: impl FnOnce(&mut Streams) -> R) -> Option<R> {
     RUN.lock().as_mut().map(|run| f(&mut run.streams))
 }
 
+/// Notes that the simulation has refused a call.
+pub(crate) fn refused(call: &str) {
+    if let Some(run) = RUN.lock().as_mut()
+        && !run.seen.refused.iter().any(|it| it == call)
+    {
+        run.seen.refused.push(call.to_owned());
+    }
+}
+
 /// The node of threads that belong to none.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// Returns the seed of the run; 0 between runs.
 pub(crate) fn seed() -> u64 {
     RUN.lock().as_ref().map_or(0, |run| run.options.seed)
-}
-
-/// Returns whether the calling thread is one of the run's.
-pub(crate) fn is_inside_run() -> bool {
-    own_number().is_some()
 }
 
 fn own_number() -> Option<u32> {
@@ -657,6 +663,7 @@ impl Simulator for World {
             }
             None => run.chooser.after_wait(run.running, &run.candidates, stream),
         };
+        net::thread_runs();
         Some(run.take(place))
     }
 
@@ -720,7 +727,7 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_used()
+        net::is_due()
     }
 
     fn advance(&self, due: Deadline) {
@@ -734,7 +741,12 @@ impl Simulator for World {
             (PHASE.load(Ordering::SeqCst), run.as_ref().and_then(first))
         };
         match phase {
-            RUNNING => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
+            RUNNING if !net::looked() => {}
+            RUNNING => match paused
+                .unwrap_or(u64::MAX)
+                .min(due.nanos())
+                .min(net::next_event())
+            {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },
