@@ -45,6 +45,9 @@ impl fmt::Display for Failure {
                 _ => write!(f, "\n  panic at {panic}")?,
             }
         }
+        for call in &report.refused {
+            write!(f, "\n  refused: {call}")?;
+        }
         write!(f, "\n  {confirmed}")?;
         let all = report.switches.len();
         match needed {

@@ -30,6 +30,7 @@ mod clock;
 mod entropy;
 mod failure;
 mod fresh;
+mod kernel;
 pub mod net;
 mod points;
 mod random;
@@ -39,6 +40,7 @@ mod seeds;
 mod sim;
 mod stacks;
 mod strategy;
+mod timers;
 mod trace;
 mod world;
 

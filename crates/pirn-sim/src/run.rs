@@ -1,12 +1,13 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
 use crate::claims::{self, Claim};
+use crate::kernel::Calls;
 use crate::net::Sockets;
 use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
-use crate::{clock, points};
+use crate::{clock, points, timers};
 use core::fmt;
 use core::time::Duration;
 use pirn_rt::lock::Lock;
@@ -51,6 +52,8 @@ pub struct Report {
     pub threads: Vec<Thread>,
     /// The panics of all threads, also those that were caught.
     pub panics: Vec<Panic>,
+    /// The calls that were refused, because what they do cannot be by the seed.
+    pub refused: Vec<String>,
     /// What the program has claimed of itself.
     pub claims: Vec<Claim>,
 }
@@ -129,6 +132,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         }
     };
     simulation::set_running(false);
+    timers::end();
     let Seen {
         hash,
         order,
@@ -137,6 +141,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         switches,
         stacks,
         trace,
+        refused,
         threads,
         faults,
         steps: _,
@@ -181,6 +186,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         faults,
         threads,
         panics,
+        refused,
         claims: claims::take(),
     })
 }
@@ -199,7 +205,7 @@ fn prepare() -> io::Result<()> {
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
-        pirn_libc::simulated::install(&Sockets);
+        pirn_libc::simulated::install(&Sockets, &Calls);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

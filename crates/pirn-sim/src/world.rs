@@ -17,7 +17,7 @@ use crate::random::{self, Purpose, Streams};
 use crate::schedule::{self, Switch};
 use crate::stacks::{self, Stack};
 use crate::strategy::{Candidate, Chooser, Strategy};
-use crate::{clock, net, run};
+use crate::{clock, net, run, timers};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -123,6 +123,7 @@ pub(crate) struct Seen {
     pub(crate) threads: Vec<(Thread, Stack)>,
     /// What the network and the simulator have done to the program: when, and what.
     pub(crate) faults: Vec<(u64, String)>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// A thread, as the run knows it.
@@ -282,6 +283,22 @@ fn tell_that_it_hangs() {
 /// Calls `f` with the streams of the run, if there is one.
 pub(crate) fn draw<R>(f: impl FnOnce(&mut Streams) -> R) -> Option<R> {
     RUN.lock().as_mut().map(|run| f(&mut run.streams))
+}
+
+/// Notes that a call is refused which cannot be by the seed: "setitimer in a simulation: …", and
+/// what to do. Says so once.
+pub(crate) fn refused(call: &'static str) {
+    static SAID: Lock<Vec<&str>> = Lock::new(Vec::new());
+    if let Some(run) = RUN.lock().as_mut()
+        && !run.seen.refused.iter().any(|it| it == call)
+    {
+        run.seen.refused.push(call.to_owned());
+    }
+    let mut said = SAID.lock();
+    if !said.contains(&call) {
+        said.push(call);
+        sys::complain(&["pirn: ", call, "\n"]);
+    }
 }
 
 /// The node of threads that belong to none.
@@ -720,7 +737,7 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_used()
+        net::is_used() || timers::are_used()
     }
 
     fn advance(&self, due: Deadline) {

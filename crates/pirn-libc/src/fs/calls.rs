@@ -137,7 +137,6 @@ interposed! {
         fn euidaccess(path: Path, mode: c_int) -> c_int;
         fn fchmodat(dir: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int;
         fn lchmod(path: Path, mode: mode_t) -> c_int;
-        fn remove(path: Path) -> c_int;
         fn utimensat(dir: c_int, path: Path, times: *const timespec, flags: c_int) -> c_int;
         fn futimens(fd: c_int, times: *const timespec) -> c_int;
         fn utime(path: Path, times: *const libc::utimbuf) -> c_int;
@@ -170,7 +169,13 @@ interposed! {
         fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int;
         fn __fxstatat(version: c_int, dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int;
     }
-    Pool as { fn sync() -> () = { bounded_call(c"sync", libc::SYS_sync, [0; 6]); }; }
+    Pool as {
+        fn sync() -> () = { bounded_call(c"sync", libc::SYS_sync, [0; 6]); };
+        fn remove(path: Path) -> c_int = match unlink(path) {
+            -1 if sys::errno() == libc::EISDIR => rmdir(path),
+            result => result,
+        };
+    }
     Pool by hand { realpath }
 
     // On this machine the structures and offsets of both names are the same.

@@ -17,7 +17,7 @@ mod socket;
 mod wire;
 
 use crate::random::{self, Purpose};
-use crate::{clock, world};
+use crate::{clock, timers, world};
 use address::Address;
 use core::ffi::{CStr, c_int};
 use core::ops::Range;
@@ -75,6 +75,7 @@ impl Node {
         world::note_fault(|| format!("node {} crashes", name_of(self.number)));
         world::kill(self.number);
         socket::crash(self.number);
+        timers::crash(self.number);
         if own {
             world::leave_for_ever();
         }
@@ -264,9 +265,8 @@ impl Network {
         let span = (self.latency.end - self.latency.start).max(1);
         let mut delay = self.latency.start + random::scaled(draw(0), span);
         let mut again = 200_000_000;
-        let share = |number: u64| (number >> 11) as f64 / (1_u64 << 53) as f64;
         for attempt in 1..12 {
-            if share(draw(attempt)) >= self.loss {
+            if random::share(draw(attempt)) >= self.loss {
                 break;
             }
             delay += again;

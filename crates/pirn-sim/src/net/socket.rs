@@ -2,7 +2,7 @@
 
 use super::address::{self, Address};
 use super::{Listener, NETWORK, Socket, State, sleep, wait_for_link, wire, with};
-use crate::world;
+use crate::{timers, world};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use libc::{sockaddr, socklen_t};
@@ -102,6 +102,7 @@ impl Network for Sockets {
     }
 
     fn duplicated(&self, fd: c_int, new: c_int) {
+        timers::duplicated(fd, new);
         if is_ours(fd) {
             with(|net| {
                 if let Some(socket) = net.sockets.get(&fd).cloned() {
@@ -112,6 +113,7 @@ impl Network for Sockets {
     }
 
     fn closing(&self, fd: c_int) {
+        timers::closing(fd);
         if is_ours(fd) {
             with(|net| {
                 net.sockets.remove(&fd);
