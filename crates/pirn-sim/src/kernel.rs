@@ -1,14 +1,14 @@
 //! What threads of a simulation find in the kernel's place, but for sockets; and what they are
 //! refused, because it would be in real time or beside the simulation.
 
-use crate::{clock, entropy, timers, world};
+use crate::{clock, disk, entropy, timers, world};
 use core::ffi::{c_int, c_long, c_void};
 use core::mem::zeroed;
-use libc::{pid_t, rusage, sigset_t, tms};
+use libc::{off_t, pid_t, rusage, sigset_t, size_t, tms};
 use pirn_libc::simulated::Kernel;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sched::simulation;
-use pirn_rt::sys::{self, Errno, SysResult};
+use pirn_rt::sys::{self, Errno, SysResult, call};
 use std::ptr;
 
 /// The system calls of a simulation's threads.
@@ -41,12 +41,18 @@ impl Kernel for Calls {
                 }
                 libc::SYS_kill => kill(args[0] as pid_t, args[1] as c_int),
                 libc::SYS_getrusage => usage(args),
-                _ => timers::call(number, args).or_else(|| entropy::call(number, args)),
+                _ => timers::call(number, args)
+                    .or_else(|| entropy::call(number, args))
+                    .or_else(|| disk::call(number, args)),
             }
         }
     }
 
-    fn opened(&self, _fd: c_int, _by_stdio: bool) {}
+    fn opened(&self, fd: c_int, by_stdio: bool) {
+        if world::is_inside_run() {
+            disk::opened(fd, by_stdio);
+        }
+    }
 }
 
 /// Refuses a call, as a kernel without it does.
@@ -147,3 +153,36 @@ pub extern "C" fn fork() -> pid_t {
         }
     }
 }
+
+/// Defines `mmap` by its two names.
+macro_rules! map {
+    ($($name:ident)*) => { $(
+        /// Maps memory, but no file of a simulated disk for writing.
+        ///
+        /// # Safety
+        /// As for libc's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            address: *mut c_void,
+            length: size_t,
+            protection: c_int,
+            flags: c_int,
+            fd: c_int,
+            offset: off_t,
+        ) -> *mut c_void {
+            let refused = simulation::is_running()
+                && disk::refuses_to_map(fd, protection, flags)
+                && world::is_inside_run();
+            let kernels = || {
+                // SAFETY: the caller's contract.
+                unsafe { call!(libc::SYS_mmap, address, length, protection, flags, fd, offset) }
+            };
+            sys::to_c(match refused {
+                true => Err(Errno(libc::ENODEV)),
+                false => kernels(),
+            }) as *mut c_void
+        }
+    )* };
+}
+
+map! { mmap mmap64 }

@@ -27,6 +27,7 @@
 
 mod claims;
 mod clock;
+pub mod disk;
 mod entropy;
 mod failure;
 mod fresh;

@@ -56,6 +56,8 @@ pub(crate) enum Purpose {
     Pause,
     /// How long a message takes.
     Message,
+    /// What a crash leaves on a disk, and whether a call on it fails.
+    Disk,
     /// Whether a wait returns without a wake.
     SpuriousWake,
     /// Whether a thread cannot be made.

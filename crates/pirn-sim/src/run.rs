@@ -7,7 +7,7 @@ use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
-use crate::{clock, points, timers};
+use crate::{clock, disk, points, timers};
 use core::fmt;
 use core::time::Duration;
 use pirn_rt::lock::Lock;
@@ -133,6 +133,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
     };
     simulation::set_running(false);
     timers::end();
+    disk::end();
     let Seen {
         hash,
         order,

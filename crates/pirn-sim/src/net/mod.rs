@@ -17,7 +17,7 @@ mod socket;
 mod wire;
 
 use crate::random::{self, Purpose};
-use crate::{clock, timers, world};
+use crate::{clock, disk, timers, world};
 use address::Address;
 use core::ffi::{CStr, c_int};
 use core::ops::Range;
@@ -69,13 +69,15 @@ impl Node {
     }
 
     /// Crashes its process: its threads never go on, nothing is dropped, and the kernel closes its
-    /// sockets, so that its peers see an end or a reset. Does not return on the node itself.
+    /// sockets, so that its peers see an end or a reset. Its [disk](crate::disk) loses what was not
+    /// synced. Does not return on the node itself.
     pub fn crash(&self) {
         let own = world::own_node() == self.number;
         world::note_fault(|| format!("node {} crashes", name_of(self.number)));
         world::kill(self.number);
         socket::crash(self.number);
         timers::crash(self.number);
+        disk::crash(self.number);
         if own {
             world::leave_for_ever();
         }
