@@ -23,6 +23,7 @@ const READING: u64 = 100;
 
 // Relaxed, here and below: only what runs on the carrier reads or writes it.
 static NOW: AtomicU64 = AtomicU64::new(START);
+static END: AtomicU64 = AtomicU64::new(START);
 /// The clock of the machine, as `pirn_rt::time` had it.
 static MACHINES: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
@@ -44,6 +45,16 @@ pub(crate) fn go_to(time: u64) {
         NOW.store(time, Relaxed);
         time::tick();
     }
+}
+
+/// Notes the time as that at which the run has ended.
+pub(crate) fn stop() {
+    END.store(now(), Relaxed);
+}
+
+/// Returns how much time has passed in the run that has ended.
+pub(crate) fn passed() -> u64 {
+    END.load(Relaxed) - START // Relaxed: the futex of the end comes between.
 }
 
 /// Begins a run.

@@ -180,7 +180,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         order,
         points,
         instrumented,
-        time: Duration::from_nanos(clock::now() - clock::START),
+        time: Duration::from_nanos(clock::passed()),
         switches,
         places,
         trace,

@@ -11,7 +11,7 @@
 //!
 //! A run ends when the test has returned and no other thread can run at once; or fails: all threads
 //! wait (a deadlock), or there were too many points. Threads that are left are never chosen again.
-//! Their stacks stay, and so do their timers, whose wakes are ignored.
+//! Their stacks stay. Their timers are let run out, and wake no thread.
 
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::{self, Switch};
@@ -186,6 +186,11 @@ const RETURNED: u32 = 3;
 const OVER: u32 = 4;
 const DEADLOCK: u32 = 5;
 const TOO_LONG: u32 = 6;
+/// It ends as [`END`] says when the timers of the threads that are left are gone.
+const ENDING: u32 = 7;
+
+/// How the run ends.
+static END: AtomicU32 = AtomicU32::new(IDLE);
 
 static RUN: Lock<Option<Run>> = Lock::new(None);
 
@@ -424,8 +429,9 @@ fn hashed(before: u64, step: u64) -> u64 {
 }
 
 fn finish(phase: u32) {
-    PHASE.store(phase, Ordering::SeqCst);
-    sys::futex_wake(&PHASE, i32::MAX);
+    clock::stop();
+    END.store(phase, Ordering::SeqCst);
+    PHASE.store(ENDING, Ordering::SeqCst);
 }
 
 fn is_over() -> bool {
@@ -756,6 +762,12 @@ impl Simulator for World {
                 next => clock::go_to(next),
             },
             RETURNED => finish(OVER),
+            // The threads that wake are ignored. In the next run, their timers would make points.
+            ENDING if due.nanos() < u64::MAX => clock::go_to(due.nanos()),
+            ENDING => {
+                PHASE.store(END.load(Ordering::SeqCst), Ordering::SeqCst);
+                sys::futex_wake(&PHASE, i32::MAX);
+            }
             _ => {
                 let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER); // Until a run has a thread.
             }
