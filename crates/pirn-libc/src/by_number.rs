@@ -25,7 +25,7 @@ use crate::signals::{alternative, delivery, masks, process_wide, sending, sigwai
 use crate::simulated::network;
 use crate::thread::{ids, scheduling};
 use crate::time::{self, clocks};
-use crate::{fs, futex, identity, virtual_thread};
+use crate::{fs, futex, identity, simulated, virtual_thread};
 use core::ffi::{c_int, c_long};
 use libc::{fd_set, sigset_t, timespec};
 use pirn_libc_macros::libc_fn;
@@ -113,6 +113,7 @@ unsafe fn call_function(number: c_long, args: [usize; 6]) -> Option<c_long> {
     unsafe {
         frequent(number, args)
             .or_else(|| rarely(number, args))
+            .or_else(|| simulated::call(number, args).map(|result| sys::to_c(result) as c_long))
             .or_else(|| about_signals(number, args))
             .or_else(|| about_rings(number, args))
             .or_else(|| stand_in::by_number(number, args))

@@ -1,7 +1,7 @@
 //! What many of the functions need: a call on the pool, a call as the carrier, and a wait for a
 //! descriptor of our own.
 
-use crate::virtual_thread;
+use crate::{simulated, virtual_thread};
 use core::ffi::{CStr, c_int, c_long};
 use libc::pid_t;
 use pirn_rt::arch;
@@ -47,9 +47,10 @@ pub(crate) unsafe fn if_cached(
 /// As for the system call.
 pub(crate) unsafe fn bounded_call(name: &'static CStr, number: c_long, args: [usize; 6]) -> isize {
     // SAFETY: the caller's contract.
-    sys::to_c(pool::bounded(WaitReason::call(name), || unsafe {
-        sys::check(arch::syscall(number, args))
-    }))
+    let simulated = unsafe { simulated::call(number, args) };
+    // SAFETY: the caller's contract.
+    let kernels = || unsafe { sys::check(arch::syscall(number, args)) };
+    sys::to_c(simulated.unwrap_or_else(|| pool::bounded(WaitReason::call(name), kernels)))
 }
 
 /// A descriptor of our own, closed when this is dropped.

@@ -1,13 +1,15 @@
-//! The seam for a simulated network: what a simulation answers in the kernel's place.
+//! The seams for a simulation: what it answers in the kernel's place.
 //!
-//! Its sockets are Unix sockets of the kernel's, with the descriptor that the program knows. So
+//! A [`Kernel`] answers system calls, which are made as the kernel has them. A [`Network`] is for
+//! sockets: these are Unix sockets of the kernel's, with the descriptor that the program knows. So
 //! reading, writing, waiting and closing are the kernel's. What differs is how they are made,
 //! connected and named; what datagrams carry beside their bytes; and errors that no Unix socket
 //! has.
 
+use crate::forward::args;
 use crate::io::pieces;
 use crate::virtual_thread;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::ops::RangeInclusive;
 use libc::{iovec, msghdr, sockaddr, socklen_t};
 use pirn_rt::blocking::fds;
@@ -115,11 +117,66 @@ pub trait Network: Sync {
     fn refused(&self, call: &'static str);
 }
 
+/// What threads of a simulation find in the kernel's place, but for sockets.
+pub trait Kernel: Sync {
+    /// Makes a system call on files, timers, random numbers or children. `None`: the kernel is to
+    /// make it.
+    ///
+    /// # Safety
+    /// As for the system call.
+    unsafe fn call(&self, number: c_long, args: [usize; 6]) -> Option<SysResult>;
+
+    /// Notes a descriptor that libc has opened by itself, which may write to it by itself.
+    fn opened(&self, fd: c_int, by_stdio: bool);
+}
+
+static KERNEL: OnceLock<&'static dyn Kernel> = OnceLock::new();
 static NETWORK: OnceLock<&'static dyn Network> = OnceLock::new();
 
-/// Installs the network of simulations, once.
-pub fn install(network: &'static dyn Network) {
+/// Installs the network and the kernel of simulations, once.
+pub fn install(network: &'static dyn Network, kernel: &'static dyn Kernel) {
     let _ = NETWORK.set(network);
+    let _ = KERNEL.set(kernel);
+}
+
+/// Makes a system call in the kernel's place, if the running thread is simulated.
+///
+/// # Safety
+/// As for the system call.
+#[inline(always)]
+pub(crate) unsafe fn call<const N: usize>(number: c_long, given: [usize; N]) -> Option<SysResult> {
+    match simulation::is_running() {
+        false => None,
+        // SAFETY: the caller's contract.
+        true => unsafe { call_here(number, args(given)) },
+    }
+}
+
+#[cold]
+unsafe fn call_here(number: c_long, args: [usize; 6]) -> Option<SysResult> {
+    // SAFETY: the caller's contract.
+    kernel().and_then(|it| unsafe { it.call(number, args) })
+}
+
+/// Returns whether the running thread is simulated.
+pub(crate) fn is_here() -> bool {
+    simulation::is_running() && kernel().is_some()
+}
+
+/// Returns the kernel that the running thread sees, if it is simulated.
+fn kernel() -> Option<&'static dyn Kernel> {
+    virtual_thread()?;
+    KERNEL.get().copied()
+}
+
+/// Notes a descriptor that libc has opened by itself; -1: it has not.
+pub(crate) fn opened(fd: c_int, by_stdio: bool) {
+    if simulation::is_running()
+        && fd >= 0
+        && let Some(kernel) = kernel()
+    {
+        kernel.opened(fd, by_stdio);
+    }
 }
 
 /// Returns the network that the running thread sees, if it is simulated.

@@ -4,7 +4,7 @@ pub(crate) mod clocks;
 
 use crate::cancel::{self, Slept};
 use crate::registry::interposed;
-use crate::virtual_thread;
+use crate::{simulated, virtual_thread};
 use core::ffi::{c_int, c_uint};
 use core::ptr;
 use libc::{clockid_t, timespec};
@@ -68,10 +68,11 @@ unsafe fn sleep_by(
     if clock == libc::CLOCK_THREAD_CPUTIME_ID {
         return libc::EINVAL; // As in libc: it does not pass while its thread sleeps.
     }
-    if !matches!(
+    let has_timers = matches!(
         clock,
         libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME | libc::CLOCK_TAI
-    ) {
+    );
+    if !has_timers && !simulated::is_here() {
         return sleep_by_other(clock, flags, &request, remaining);
     }
     let nanos = sys::nanos(&request);

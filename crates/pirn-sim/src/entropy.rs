@@ -2,9 +2,12 @@
 
 use crate::run::is_inside;
 use crate::world;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::mem::MaybeUninit;
 use core::slice;
-use libc::{c_uint, size_t, ssize_t};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use libc::{c_uint, iovec, size_t, ssize_t};
+use pirn_rt::sys::{SysResult, call};
 
 /// `getrandom`.
 ///
@@ -38,5 +41,93 @@ pub unsafe extern "C" fn getentropy(to: *mut c_void, length: size_t) -> c_int {
     match unsafe { getrandom(to, length, 0) } < 0 {
         true => -1,
         false => 0,
+    }
+}
+
+/// Whether a thread of a simulation has opened a device of random numbers. Relaxed, below: the
+/// threads of a simulation are on one carrier.
+static OPENED: AtomicBool = AtomicBool::new(false);
+
+/// Reads from `/dev/random` or `/dev/urandom`. `None`: the call is another.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<SysResult> {
+    match number {
+        libc::SYS_openat => {
+            // SAFETY: the caller's contract: a path.
+            let path = unsafe { CStr::from_ptr(a[1] as *const c_char) };
+            if path == c"/dev/urandom" || path == c"/dev/random" {
+                OPENED.store(true, Relaxed);
+            }
+            None
+        }
+        libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 if OPENED.load(Relaxed) => {
+            if !is_device(a[0] as c_int) || a[2] > libc::UIO_MAXIOV as usize {
+                return None;
+            }
+            // SAFETY: the caller's contract: buffers.
+            let buffers = unsafe { slice::from_raw_parts(a[1] as *const iovec, a[2]) };
+            let mut filled = 0;
+            for buffer in buffers {
+                // SAFETY: the caller's contract.
+                filled += unsafe { getrandom(buffer.iov_base, buffer.iov_len, 0) } as usize;
+            }
+            Some(Ok(filled))
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether a descriptor is one of a device of random numbers.
+fn is_device(fd: c_int) -> bool {
+    let mut found = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: room for the answer; all zeros is one.
+    let found = unsafe {
+        if call!(libc::SYS_fstat, fd, found.as_mut_ptr()).is_err() {
+            return false;
+        }
+        found.assume_init()
+    };
+    // drivers/char/mem.c
+    let devices = [libc::makedev(1, 8), libc::makedev(1, 9)];
+    found.st_mode & libc::S_IFMT == libc::S_IFCHR && devices.contains(&found.st_rdev)
+}
+
+/// `arc4random`.
+#[unsafe(no_mangle)]
+pub extern "C" fn arc4random() -> u32 {
+    let mut number = [0; 4];
+    // SAFETY: four bytes.
+    unsafe { getrandom(number.as_mut_ptr().cast(), number.len(), 0) };
+    u32::from_ne_bytes(number)
+}
+
+/// `arc4random_buf`.
+///
+/// # Safety
+/// As for libc's function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn arc4random_buf(to: *mut c_void, length: size_t) {
+    let mut done = 0;
+    while done < length {
+        // SAFETY: the caller's contract. The kernel gives at least a byte, if it gives any.
+        match unsafe { getrandom(to.byte_add(done), length - done, 0) } {
+            count @ 1.. => done += count as usize,
+            _ => pirn_rt::sys::fatal(&["there are no random numbers"]),
+        }
+    }
+}
+
+/// `arc4random_uniform`.
+#[unsafe(no_mangle)]
+pub extern "C" fn arc4random_uniform(bound: u32) -> u32 {
+    // Numbers below this are one too many for some results.
+    let least = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
+    loop {
+        let number = arc4random();
+        if number >= least {
+            return number.checked_rem(bound).unwrap_or(0);
+        }
     }
 }

@@ -45,10 +45,10 @@ impl fmt::Display for Failure {
                 _ => write!(f, "\n  panic at {panic}")?,
             }
         }
-        write!(f, "\n  {confirmed}")?;
         for call in &report.refused {
             write!(f, "\n  refused: {call}")?;
         }
+        write!(f, "\n  {confirmed}")?;
         let all = report.switches.len();
         match needed {
             None => write!(f, "\n  {all} switches, without the last ones:")?,

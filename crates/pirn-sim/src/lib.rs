@@ -27,9 +27,11 @@
 
 mod claims;
 mod clock;
+pub mod disk;
 mod entropy;
 mod failure;
 mod fresh;
+mod kernel;
 pub mod net;
 mod points;
 mod random;
@@ -39,6 +41,7 @@ mod seeds;
 mod sim;
 mod stacks;
 mod strategy;
+mod timers;
 mod trace;
 mod world;
 

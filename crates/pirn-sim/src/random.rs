@@ -16,8 +16,7 @@ impl Stream {
 
     /// Returns whether an event of this probability happens.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        // 53 bits, as many as the fraction of an `f64` has.
-        ((self.0.next_u64() >> 11) as f64) < probability * (1_u64 << 53) as f64
+        share(self.0.next_u64()) < probability
     }
 
     /// Fills a buffer.
@@ -57,6 +56,8 @@ pub(crate) enum Purpose {
     Pause,
     /// How long a message takes.
     Message,
+    /// What a crash leaves on a disk, and whether a call on it fails.
+    Disk,
     /// Whether a wait returns without a wake.
     SpuriousWake,
     /// Whether a thread cannot be made.
@@ -75,6 +76,11 @@ pub(crate) fn at(seed: u64, purpose: Purpose, thread: u32, count: u64) -> u64 {
 /// Scales a number to below `bound`, which is not 0.
 pub(crate) fn scaled(number: u64, bound: u64) -> u64 {
     ((u128::from(number) * u128::from(bound)) >> 64) as u64
+}
+
+/// Returns a number as one from 0 to below 1, by 53 bits, as many as the fraction of an `f64` has.
+pub(crate) fn share(number: u64) -> f64 {
+    (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// Returns a number that depends on each bit of both (the finalizer of SplitMix64).

@@ -1,12 +1,11 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
 use crate::claims::{self, Claim};
-use crate::net::Calls;
 use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
-use crate::{clock, points};
+use crate::{clock, disk, kernel, net, points, timers};
 use core::fmt;
 use core::time::Duration;
 use pirn_rt::lock::Lock;
@@ -131,6 +130,8 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         }
     };
     simulation::set_running(false);
+    timers::end();
+    disk::end();
     let Seen {
         hash,
         order,
@@ -139,10 +140,10 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         switches,
         stacks,
         trace,
+        refused,
         threads,
         faults,
         steps: _,
-        refused,
     } = seen;
     let mut names = options.stacks.then(Names::new);
     let mut describe = |stack: &Stack| match &mut names {
@@ -177,7 +178,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         order,
         points,
         instrumented,
-        time: Duration::from_nanos(clock::now() - clock::START),
+        time: Duration::from_nanos(clock::passed()),
         switches,
         places,
         trace,
@@ -203,7 +204,7 @@ fn prepare() -> io::Result<()> {
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
-        pirn_libc::simulated::install(&Calls);
+        pirn_libc::simulated::install(&net::Calls, &kernel::Calls);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

@@ -11,13 +11,13 @@
 //!
 //! A run ends when the test has returned and no other thread can run at once; or fails: all threads
 //! wait (a deadlock), or there were too many points. Threads that are left are never chosen again.
-//! Their stacks stay, and so do their timers, whose wakes are ignored.
+//! Their stacks stay. Their timers are let run out, and wake no thread.
 
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::{self, Switch};
 use crate::stacks::{self, Stack};
 use crate::strategy::{Candidate, Chooser, Strategy};
-use crate::{clock, net, run};
+use crate::{clock, net, run, timers};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -186,6 +186,11 @@ const RETURNED: u32 = 3;
 const OVER: u32 = 4;
 const DEADLOCK: u32 = 5;
 const TOO_LONG: u32 = 6;
+/// It ends as [`END`] says when the timers of the threads that are left are gone.
+const ENDING: u32 = 7;
+
+/// How the run ends.
+static END: AtomicU32 = AtomicU32::new(IDLE);
 
 static RUN: Lock<Option<Run>> = Lock::new(None);
 
@@ -286,12 +291,19 @@ pub(crate) fn draw<R>(f: impl FnOnce(&mut Streams) -> R) -> Option<R> {
     RUN.lock().as_mut().map(|run| f(&mut run.streams))
 }
 
-/// Notes that the simulation has refused a call.
-pub(crate) fn refused(call: &str) {
+/// Notes that a call is refused which cannot be by the seed: "setitimer in a simulation: …", and
+/// what to do. Says so once.
+pub(crate) fn refused(call: &'static str) {
+    static SAID: Lock<Vec<&str>> = Lock::new(Vec::new());
     if let Some(run) = RUN.lock().as_mut()
         && !run.seen.refused.iter().any(|it| it == call)
     {
         run.seen.refused.push(call.to_owned());
+    }
+    let mut said = SAID.lock();
+    if !said.contains(&call) {
+        said.push(call);
+        sys::complain(&["pirn: ", call, "\n"]);
     }
 }
 
@@ -301,6 +313,11 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 /// Returns the seed of the run; 0 between runs.
 pub(crate) fn seed() -> u64 {
     RUN.lock().as_ref().map_or(0, |run| run.options.seed)
+}
+
+/// Returns whether the calling thread is one of the run's.
+pub(crate) fn is_inside_run() -> bool {
+    own_number().is_some()
 }
 
 fn own_number() -> Option<u32> {
@@ -413,8 +430,9 @@ fn hashed(before: u64, step: u64) -> u64 {
 }
 
 fn finish(phase: u32) {
-    PHASE.store(phase, Ordering::SeqCst);
-    sys::futex_wake(&PHASE, i32::MAX);
+    clock::stop();
+    END.store(phase, Ordering::SeqCst);
+    PHASE.store(ENDING, Ordering::SeqCst);
 }
 
 fn is_over() -> bool {
@@ -727,7 +745,7 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_due()
+        net::is_due() || timers::are_used()
     }
 
     fn advance(&self, due: Deadline) {
@@ -751,6 +769,12 @@ impl Simulator for World {
                 next => clock::go_to(next),
             },
             RETURNED => finish(OVER),
+            // The threads that wake are ignored. In the next run, their timers would make points.
+            ENDING if due.nanos() < u64::MAX => clock::go_to(due.nanos()),
+            ENDING => {
+                PHASE.store(END.load(Ordering::SeqCst), Ordering::SeqCst);
+                sys::futex_wake(&PHASE, i32::MAX);
+            }
             _ => {
                 let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER); // Until a run has a thread.
             }

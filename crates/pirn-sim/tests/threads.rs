@@ -336,3 +336,28 @@ fn a_failure_is_confirmed_in_a_fresh_process() {
         "{failure}"
     );
 }
+
+#[test]
+fn threads_that_a_run_leaves_asleep_change_no_other_run() {
+    let hash = || {
+        let report = Sim::new().run(7, || (0..30).for_each(|_| drop(shown())));
+        assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
+        report.hash
+    };
+    let leave = |step: u64| {
+        let report = Sim::new().run(7, move || {
+            for number in 0..50 {
+                let time = Duration::from_nanos(50_000 + number * step);
+                thread::spawn(move || thread::sleep(time));
+            }
+        });
+        assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
+        assert!(report.time < Duration::from_micros(500), "{report:?}");
+    };
+    hash();
+    let first = hash();
+    for step in 300..310 {
+        leave(step);
+        assert_eq!(hash(), first);
+    }
+}

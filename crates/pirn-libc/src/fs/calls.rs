@@ -9,10 +9,10 @@
 //! ([`open`](super::open)), locks ([`lock`](super::lock)) and moving bytes between descriptors
 //! ([`copy`](crate::io::copy)). Directory streams are in [`dir`](super::dir).
 
-use crate::forward::{args, bounded_call};
+use crate::forward::{args, bounded_call, number};
 use crate::fs::cached::{file_at_hand, path_at_hand};
 use crate::registry::interposed;
-use crate::{Path, cancel};
+use crate::{Path, cancel, simulated};
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use libc::{dev_t, gid_t, mode_t, off_t, size_t, ssize_t, timespec, timeval, uid_t};
 use pirn_libc_macros::libc_fn;
@@ -137,7 +137,6 @@ interposed! {
         fn euidaccess(path: Path, mode: c_int) -> c_int;
         fn fchmodat(dir: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int;
         fn lchmod(path: Path, mode: mode_t) -> c_int;
-        fn remove(path: Path) -> c_int;
         fn utimensat(dir: c_int, path: Path, times: *const timespec, flags: c_int) -> c_int;
         fn futimens(fd: c_int, times: *const timespec) -> c_int;
         fn utime(path: Path, times: *const libc::utimbuf) -> c_int;
@@ -147,8 +146,6 @@ interposed! {
         fn futimesat(dir: c_int, path: Path, times: *const timeval) -> c_int;
         fn statvfs(path: Path, out: *mut libc::statvfs) -> c_int;
         fn fstatvfs(fd: c_int, out: *mut libc::statvfs) -> c_int;
-        /// Returns an error number.
-        fn posix_fallocate(fd: c_int, offset: off_t, length: off_t) -> c_int;
         /// Returns an error number.
         fn posix_fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int;
         fn canonicalize_file_name(path: Path) -> *mut c_char;
@@ -170,8 +167,14 @@ interposed! {
         fn __fxstat(version: c_int, fd: c_int, out: *mut libc::stat) -> c_int;
         fn __fxstatat(version: c_int, dir: c_int, path: Path, out: *mut libc::stat, flags: c_int) -> c_int;
     }
-    Pool as { fn sync() -> () = { bounded_call(c"sync", libc::SYS_sync, [0; 6]); }; }
-    Pool by hand { realpath }
+    Pool as {
+        fn sync() -> () = { bounded_call(c"sync", libc::SYS_sync, [0; 6]); };
+        fn remove(path: Path) -> c_int = match unlink(path) {
+            -1 if sys::errno() == libc::EISDIR => rmdir(path),
+            result => result,
+        };
+    }
+    Pool by hand { realpath, posix_fallocate: "returns an error number" }
 
     // On this machine the structures and offsets of both names are the same.
     Pool alias {
@@ -222,4 +225,14 @@ pub unsafe fn realpath(path: Path, resolved: *mut c_char) -> *mut c_char {
         return canonicalize_file_name(path);
     }
     pool::bounded(WaitReason::call(c"realpath"), || libcs!())
+}
+
+/// libc writes zeros where the file system cannot allocate.
+#[libc_fn]
+pub unsafe fn posix_fallocate(fd: c_int, offset: off_t, length: off_t) -> c_int {
+    let simulated = [fd as usize, 0, offset as usize, length as usize];
+    match simulated::call(libc::SYS_fallocate, simulated) {
+        Some(result) => number(result),
+        None => pool::bounded(WaitReason::call(c"posix_fallocate"), || libcs!()),
+    }
 }

@@ -8,7 +8,7 @@
 
 use crate::fs::cached::path_at_hand;
 use crate::registry::interposed;
-use crate::{Path, cancel, virtual_thread};
+use crate::{Path, cancel, simulated, virtual_thread};
 use core::ffi::{CStr, c_char, c_int};
 use libc::mode_t;
 use pirn_rt::blocking::retry::Retry;
@@ -71,6 +71,14 @@ pub(crate) unsafe fn open_at(
     flags: c_int,
     mode: mode_t,
 ) -> SysResult {
+    // SAFETY: the caller's contract.
+    let simulated = unsafe {
+        let args = [dir as usize, path.addr(), flags as usize, mode as usize];
+        simulated::call(libc::SYS_openat, args)
+    };
+    if let Some(result) = simulated {
+        return result.inspect(|&fd| fds::opened(fd as c_int));
+    }
     // SAFETY: the caller's contract, here and below.
     let kernel = || unsafe { call!(libc::SYS_openat, dir, path, flags, mode) };
     // SAFETY: the caller's contract.
@@ -166,6 +174,7 @@ fn without_mode(flags: c_int) -> c_int {
 /// Notes a descriptor that libc has made, if it has made one.
 fn noted(fd: c_int) -> c_int {
     fds::opened(fd);
+    simulated::opened(fd, false);
     fd
 }
 

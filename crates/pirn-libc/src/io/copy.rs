@@ -13,7 +13,7 @@ use crate::fs::cached::file_type;
 use crate::io::pieces::transfer_all;
 use crate::io::transfer::{self, is_ready};
 use crate::registry::interposed;
-use crate::{cancel, virtual_thread, zeros};
+use crate::{cancel, simulated, virtual_thread, zeros};
 use core::ffi::{c_int, c_uint};
 use libc::{iovec, off_t, size_t, ssize_t};
 use pirn_libc_macros::libc_fn;
@@ -91,7 +91,11 @@ fn wait_until_ready(fd: c_int, interest: Interest) -> SysResult {
 
 #[libc_fn]
 pub unsafe fn sendfile(out: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-    let kernel = |count| call!(libc::SYS_sendfile, out, from, offset, count);
+    let kernel = |count| {
+        let args = [out as usize, from as usize, offset.addr(), count];
+        simulated::call(libc::SYS_sendfile, args)
+            .unwrap_or_else(|| call!(libc::SYS_sendfile, out, from, offset, count))
+    };
     let sent = || WaitReason::call(c"sendfile");
     let (source, sink) = (kind(from), kind(out));
     let ends = sink == FileKind::File || status_flags::is_nonblocking(out);
@@ -212,7 +216,17 @@ pub unsafe fn splice(
 ) -> ssize_t {
     let call = move |flags| unsafe {
         // SAFETY: the caller's contract.
-        call!(libc::SYS_splice, from, from_at, to, to_at, length, flags)
+        let (from_at, to_at) = (from_at.addr(), to_at.addr());
+        let args = [
+            from as usize,
+            from_at,
+            to as usize,
+            to_at,
+            length,
+            flags as usize,
+        ];
+        simulated::call(libc::SYS_splice, args)
+            .unwrap_or_else(|| call!(libc::SYS_splice, from, from_at, to, to_at, length, flags))
     };
     // SAFETY: nothing to drop.
     unsafe { cancel::own_point(move || sys::to_c(moving(from, to, length, flags, call))) }

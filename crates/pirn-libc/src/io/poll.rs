@@ -7,7 +7,7 @@ use crate::forward::{checked, created};
 use crate::io::rw::{read, write};
 use crate::registry::interposed;
 use crate::signals::masks;
-use crate::{reserved, virtual_thread};
+use crate::{reserved, simulated, virtual_thread};
 use core::ffi::c_int;
 use core::ptr;
 use libc::{epoll_event, nfds_t, pollfd, sigset_t, size_t, timespec};
@@ -58,7 +58,8 @@ interposed! {
         fn eventfd(value: u32, flags: c_int) -> c_int
             = created(call!(libc::SYS_eventfd2, value, flags));
         fn timerfd_create(clock: c_int, flags: c_int) -> c_int
-            = created(call!(libc::SYS_timerfd_create, clock, flags));
+            = created(simulated::call(libc::SYS_timerfd_create, [clock as usize, flags as usize])
+                .unwrap_or_else(|| call!(libc::SYS_timerfd_create, clock, flags)));
     }
 }
 

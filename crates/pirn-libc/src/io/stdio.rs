@@ -32,7 +32,7 @@ use crate::io::{poll, rw};
 use crate::process::inherit;
 use crate::registry::interposed;
 use crate::sync::{self, Recursive};
-use crate::{Text, virtual_thread};
+use crate::{Text, simulated, virtual_thread};
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ptr;
 use libc::{FILE, size_t, ssize_t};
@@ -303,7 +303,9 @@ unsafe fn descriptor(stream: Stream) -> c_int {
 /// Notes the descriptor of a stream that libc has just opened.
 unsafe fn opened(stream: Stream) -> Stream {
     // SAFETY: null or a stream.
-    fds::opened(unsafe { descriptor(stream) });
+    let fd = unsafe { descriptor(stream) };
+    fds::opened(fd);
+    simulated::opened(fd, true);
     stream
 }
 

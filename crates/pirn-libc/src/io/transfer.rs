@@ -96,6 +96,11 @@ pub(super) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM))
 }
 
+/// Returns the arguments of a system call with these buffers.
+fn described(fd: c_int, iov: *const iovec, count: c_int, offset: isize) -> [usize; 4] {
+    [fd as usize, iov.addr(), count as usize, offset as usize]
+}
+
 /// Reads or writes once without `RWF_NOWAIT`, when `poll` says that it will not wait. `EPERM`:
 /// `poll` cannot tell, because files are always ready; the pool must make the call. Nor does it
 /// tell enough of a [terminal](tty::TERMINAL).
@@ -168,6 +173,11 @@ unsafe fn read_wanted(
     let plain = move || unsafe { call!(libc::SYS_readv, fd, iov, count) };
     if virtual_thread().is_none() {
         return plain();
+    }
+    // SAFETY: the caller's contract.
+    if let Some(result) = unsafe { simulated::call(libc::SYS_readv, described(fd, iov, count, 0)) }
+    {
+        return result;
     }
     // SAFETY: the caller's contract.
     let now = || unsafe { now(libc::SYS_preadv2, fd, iov, count, HERE) };
@@ -357,6 +367,11 @@ pub(crate) unsafe fn write_vectored(fd: c_int, iov: *const iovec, count: c_int) 
         // SAFETY: the caller's contract.
         return unsafe { call!(libc::SYS_writev, fd, iov, count) };
     }
+    // SAFETY: the caller's contract.
+    if let Some(result) = unsafe { simulated::call(libc::SYS_writev, described(fd, iov, count, 0)) }
+    {
+        return result;
+    }
     // The kernel sees the buffers first and checks their addresses.
     let mut call = FdCall::new(fd, Interest::Write);
     // SAFETY: the caller's contract.
@@ -421,6 +436,10 @@ unsafe fn at_offset(whole: Parts, offset: off_t, calls: [c_long; 2]) -> SysResul
     }
     let Parts { fd, iov, count } = whole;
     let offset = offset as isize;
+    // SAFETY: the caller's contract.
+    if let Some(result) = unsafe { simulated::call(calls[1], described(fd, iov, count, offset)) } {
+        return result;
+    }
     // SAFETY: the caller's contract; the kernel has accepted the buffers before `finish`.
     unsafe {
         match now(calls[0], fd, iov, count, offset) {
@@ -498,7 +517,18 @@ unsafe fn flagged(
     let reads = number == libc::SYS_preadv2;
     let name = if reads { c"preadv2" } else { c"pwritev2" };
     // SAFETY: the caller's contract, here and below.
-    let kernel = || unsafe { call!(number, fd, iov, count, offset, 0, flags) };
+    let kernel = || unsafe {
+        let args = [
+            fd as usize,
+            iov.addr(),
+            count as usize,
+            offset as usize,
+            0,
+            flags as usize,
+        ];
+        simulated::call(number, args)
+            .unwrap_or_else(|| call!(number, fd, iov, count, offset, 0, flags))
+    };
     // SAFETY: the caller's contract.
     unsafe {
         match (reads, flags, offset) {

@@ -18,12 +18,12 @@
 use crate::signals::masks::InKernel;
 use crate::signals::{process_wide, sending};
 use crate::thread::scheduling::{self, Requested};
-use crate::virtual_thread;
+use crate::{simulated, virtual_thread};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::SeqCst;
 use libc::siginfo_t;
 use pirn_rt::blocking::pool;
-use pirn_rt::sys::{self, call};
+use pirn_rt::sys::{self, Errno, call};
 use pirn_rt::vthread::signals::bit;
 use pirn_rt::vthread::wait_reason::WaitReason;
 use pirn_rt::vthread::{self, Core};
@@ -61,6 +61,12 @@ impl Own {
 
 /// Makes a call that starts a program and does not wait for its end. Returns its result.
 pub(crate) fn starting(name: &'static CStr, start: impl FnOnce() -> usize) -> usize {
+    if let Some(error) = refused() {
+        return match name == c"popen" {
+            true => 0, // No stream.
+            false => error.0 as usize,
+        };
+    }
     match Own::of_this_thread() {
         None => start(),
         Some(own) if own.requested.is_some() => alone(name, own, start),
@@ -68,8 +74,19 @@ pub(crate) fn starting(name: &'static CStr, start: impl FnOnce() -> usize) -> us
     }
 }
 
+/// Returns the error, also in `errno`, of starting a program in a simulation.
+fn refused() -> Option<Errno> {
+    // SAFETY: a simulation refuses it, and does not look at the arguments.
+    let error = unsafe { simulated::call(libc::SYS_clone, [0; 6]) }?.err()?;
+    sys::set_errno(error);
+    Some(error)
+}
+
 /// Makes a call that starts a program and waits for its end. Returns its result.
 pub(crate) fn running(name: &'static CStr, start: impl FnOnce() -> usize) -> usize {
+    if refused().is_some() {
+        return -1_isize as usize;
+    }
     match Own::of_this_thread() {
         None => start(),
         Some(own) => alone(name, own, start),

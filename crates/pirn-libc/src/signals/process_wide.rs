@@ -19,7 +19,7 @@
 use crate::registry::interposed;
 use crate::signals::masks::InKernel;
 use crate::signals::{delivery, information, sending};
-use crate::{identity, virtual_thread};
+use crate::{identity, simulated, virtual_thread};
 use core::convert::Infallible;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -205,6 +205,11 @@ pub fn kill(process: pid_t, signal: c_int) -> c_int {
         Ok(process) => process,
         Err(e) => return sys::to_c(Err(e)) as c_int,
     };
+    // SAFETY: no pointers.
+    let simulated = unsafe { simulated::call(libc::SYS_kill, [process as usize, signal as usize]) };
+    if let Some(result) = simulated {
+        return sys::to_c(result) as c_int;
+    }
     // SAFETY: no pointers.
     let result = unsafe { call!(libc::SYS_kill, process, signal) };
     let here = process == 0 || process.cast_unsigned() == std::process::id();

@@ -20,7 +20,7 @@
 use crate::identity::{self, Whose};
 use crate::registry::interposed;
 use crate::signals::{delivery, process_wide, sending};
-use crate::virtual_thread;
+use crate::{simulated, virtual_thread};
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use libc::{clockid_t, pid_t, sigevent, siginfo_t, sigval, timer_t};
@@ -172,6 +172,14 @@ fn forget(timer: usize) {
 
 #[libc_fn]
 pub unsafe fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int {
+    let simulated = [clock as usize, event.addr(), timer.addr()];
+    if let Some(result) = simulated::call(libc::SYS_timer_create, simulated) {
+        if result.is_ok() {
+            let number = timer.cast::<u32>().read(); // As the kernel writes it.
+            timer.write(core::ptr::without_provenance_mut(number as usize));
+        }
+        return sys::to_c(result) as c_int;
+    }
     let make = |event: *mut sigevent| {
         real!(
             fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut timer_t) -> c_int
@@ -193,6 +201,9 @@ pub unsafe fn timer_create(clock: clockid_t, event: *mut sigevent, timer: *mut t
 
 #[libc_fn]
 pub unsafe fn timer_delete(timer: timer_t) -> c_int {
+    if let Some(result) = simulated::call(libc::SYS_timer_delete, [timer.addr()]) {
+        return sys::to_c(result) as c_int;
+    }
     let result = libcs!();
     if result == 0 {
         forget(timer.addr());

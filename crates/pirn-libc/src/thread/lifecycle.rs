@@ -7,7 +7,7 @@ use crate::posix::{self, PosixRoutine, Routine};
 use crate::registry::interposed;
 use crate::signals::masks;
 use crate::sync::deadline;
-use crate::{Time, virtual_thread};
+use crate::{Time, simulated, virtual_thread};
 use core::cell::Cell;
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -94,6 +94,13 @@ pub unsafe fn create_platform(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
+    if !helper::is_making_helper() {
+        // SAFETY: a simulation refuses a platform thread, and does not look at the arguments.
+        let simulated = unsafe { simulated::call(libc::SYS_clone3, [0; 6]) };
+        if let Some(Err(error)) = simulated {
+            return error.0;
+        }
+    }
     // The new thread inherits the kernel's mask: on a carrier, the virtual thread's for now.
     let _mask = match helper::is_making_helper() {
         true => masks::InKernel::of_helper(),

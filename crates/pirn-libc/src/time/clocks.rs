@@ -18,6 +18,7 @@
 use crate::identity::{self, is_virtual, slot_of};
 use crate::posix;
 use crate::registry::interposed;
+use crate::simulated;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -103,6 +104,8 @@ pub(crate) unsafe extern "C" fn read(clock: clockid_t, place: *mut timespec) -> 
     let nanos = match find(clock) {
         // SAFETY: the caller's contract.
         Ok(Whose::Kernels) => return unsafe { libcs_clock(clock, place) },
+        // SAFETY: the caller's contract.
+        Ok(_) if simulated::is_here() => return unsafe { libcs_clock(FIRST, place) },
         Ok(Whose::Own) => cpu_time::own(),
         Ok(Whose::Anothers(slot, id)) => {
             let _section = NoSuspend::new(); // No handler of this thread visits one meanwhile.
@@ -133,6 +136,9 @@ pub unsafe fn clock_getres(clock: clockid_t, place: *mut timespec) -> c_int {
 /// how often it has been mounted.
 #[libc_fn]
 pub unsafe fn getrusage(who: c_int, usage: *mut rusage) -> c_int {
+    if let Some(result) = simulated::call(libc::SYS_getrusage, [who as usize, usage.addr()]) {
+        return to_c(result) as c_int;
+    }
     let result = match vthread::current() {
         Some(core) if who == libc::RUSAGE_THREAD => own_usage(&core).map(|own| {
             // SAFETY: room for it.

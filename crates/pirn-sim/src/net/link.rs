@@ -1,7 +1,7 @@
 //! The links between nodes: how long messages take, and which are lost.
 
 use super::{Network, Node, name_of, with};
-use crate::random::{self, Purpose};
+use crate::random::{self, Purpose, share};
 use crate::{clock, world};
 use core::ops::Range;
 use core::time::Duration;
@@ -135,11 +135,6 @@ pub(super) struct Links {
     all: Settings,
     some: std::collections::BTreeMap<(u32, u32), Settings>,
     cut: std::collections::BTreeSet<(u32, u32)>,
-}
-
-/// A number between 0 and 1.
-pub(super) fn share(number: u64) -> f64 {
-    (number >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 impl Network {

@@ -25,7 +25,7 @@ mod socket;
 mod udp;
 mod wire;
 
-use crate::{clock, world};
+use crate::{clock, disk, timers, world};
 use core::ffi::{CStr, c_int};
 use core::time::Duration;
 use events::Events;
@@ -85,7 +85,8 @@ impl Node {
     }
 
     /// Crashes its process: its threads never go on, nothing is dropped, and the kernel closes its
-    /// sockets, so that its peers see an end or a reset. Does not return on the node itself.
+    /// sockets, so that its peers see an end or a reset. Its [disk](crate::disk) loses what was not
+    /// synced. Does not return on the node itself.
     pub fn crash(&self) {
         self.end(|net, number| net.crash(number));
     }
@@ -106,6 +107,8 @@ impl Node {
         for fd in with(|net| end(net, self.number)) {
             let _ = pirn_rt::blocking::fds::close(fd);
         }
+        timers::crash(self.number);
+        disk::crash(self.number);
         if own {
             world::leave_for_ever();
         }

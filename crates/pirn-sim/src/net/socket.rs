@@ -3,7 +3,7 @@
 use super::address::{self, Address};
 use super::{NETWORK, Network, names, options, wire, with};
 use crate::random::{self, Purpose};
-use crate::world;
+use crate::{timers, world};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::RangeInclusive;
@@ -497,6 +497,7 @@ impl simulated::Network for Calls {
     }
 
     fn duplicated(&self, fd: c_int, new: c_int) {
+        timers::duplicated(fd, new);
         with(|net| {
             let id = net.sockets.id(fd);
             net.close(new);
@@ -525,6 +526,7 @@ impl simulated::Network for Calls {
     }
 
     fn closing(&self, fds: RangeInclusive<c_int>) {
+        timers::closing(&fds);
         with(|net| {
             let last = *fds.end().min(&(net.sockets.numbers.len() as c_int - 1));
             (*fds.start()..=last).for_each(|fd| net.close(fd));
@@ -641,10 +643,10 @@ impl Network {
         }
         self.transfers += 1;
         let drawn = |what| random::at(self.seed, Purpose::Fault, what, self.transfers);
-        if super::link::share(drawn(0)) < self.interrupts {
+        if crate::random::share(drawn(0)) < self.interrupts {
             return Err(Errno(libc::EINTR));
         }
-        match super::link::share(drawn(1)) < self.shorts && length > 1 {
+        match crate::random::share(drawn(1)) < self.shorts && length > 1 {
             true => Ok(1 + random::scaled(drawn(2), length as u64 - 1) as usize),
             false => Ok(length),
         }
