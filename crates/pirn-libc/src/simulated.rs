@@ -210,7 +210,7 @@ pub(crate) fn closing(fds: RangeInclusive<c_int>) {
     }
 }
 
-/// Receives from a simulated socket.
+/// Receives from a simulated socket. `then` is told of the message's results.
 ///
 /// # Safety
 /// As for `recvmsg(2)`.
@@ -222,6 +222,23 @@ pub(crate) unsafe fn receive(
     then: impl FnOnce(&msghdr),
 ) -> Option<SysResult> {
     let network = network()?;
+    // SAFETY: the caller's contract.
+    unsafe { receive_here(network, fd, message, flags, then) }
+}
+
+/// Not inlined, as [`send_here`]: the stack frame of threads outside is so as small as before.
+///
+/// # Safety
+/// As for [`receive`].
+#[cold]
+#[inline(never)]
+unsafe fn receive_here(
+    network: &dyn Network,
+    fd: c_int,
+    message: impl FnOnce() -> msghdr,
+    flags: c_int,
+    then: impl FnOnce(&msghdr),
+) -> Option<SysResult> {
     let has_datagrams = network.has_datagrams(fd)?;
     let mut message = message();
     // SAFETY: the caller's contract.
@@ -232,11 +249,8 @@ pub(crate) unsafe fn receive(
     Some(result)
 }
 
-/// Receives from a simulated socket.
-///
 /// # Safety
-/// As for `recvmsg(2)`.
-#[cold]
+/// As for [`receive`].
 unsafe fn receive_from(
     network: &dyn Network,
     fd: c_int,
@@ -296,7 +310,7 @@ unsafe fn receive_from(
     }
 }
 
-/// Sends by a simulated socket: a datagram, or by `kernel`, which is told how many bytes.
+/// Sends by `kernel`, which is told how many bytes, or a datagram by a simulated socket.
 ///
 /// # Safety
 /// As for `sendmsg(2)`.
@@ -307,9 +321,24 @@ pub(crate) unsafe fn send(
     message: impl FnOnce() -> msghdr,
     kernel: impl FnOnce(usize) -> SysResult,
 ) -> SysResult {
-    let Some(network) = network() else {
-        return kernel(length);
-    };
+    match network() {
+        None => kernel(length),
+        // SAFETY: the caller's contract.
+        Some(network) => unsafe { send_here(network, fd, length, message, kernel) },
+    }
+}
+
+/// # Safety
+/// As for [`send`].
+#[cold]
+#[inline(never)]
+unsafe fn send_here(
+    network: &dyn Network,
+    fd: c_int,
+    length: usize,
+    message: impl FnOnce() -> msghdr,
+    kernel: impl FnOnce(usize) -> SysResult,
+) -> SysResult {
     match network.has_datagrams(fd) {
         None => kernel(length),
         // SAFETY: the caller's contract.
@@ -324,6 +353,19 @@ pub(crate) unsafe fn send(
 /// Returns whether this is a simulated socket for datagrams.
 pub(crate) fn has_datagrams(fd: c_int) -> bool {
     network().and_then(|it| it.has_datagrams(fd)) == Some(true)
+}
+
+/// Returns the size of the datagram that a simulated socket receives next; 0: the queue is empty.
+/// `None`: it is no such socket.
+pub(crate) fn next_datagram(fd: c_int) -> Option<c_int> {
+    if !has_datagrams(fd) {
+        return None;
+    }
+    const LOOK: c_int = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    let message = || pieces::message_of(core::ptr::null(), 0);
+    // SAFETY: a message without buffers.
+    let size = unsafe { receive(fd, message, LOOK, |_| ()) };
+    size.map(|it| it.map_or(0, |it| it as c_int))
 }
 
 /// A host of a simulation, for functions that look names up.

@@ -41,7 +41,7 @@ fn main() {
         .nth(1)
         .map_or(500, |it| it.parse().unwrap());
     let begin = Instant::now();
-    let mut points = 0;
+    let (mut points, mut hash) = (0, 0);
     for seed in 0..runs {
         let report = Sim::new().run(seed, || {
             net::node("server", serve);
@@ -51,10 +51,11 @@ fn main() {
         assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
         assert!(report.time >= Duration::from_secs(60));
         points += report.points;
+        hash ^= report.hash.rotate_left(seed as u32);
     }
     let taken = begin.elapsed().as_secs_f64();
     println!(
-        "{runs} runs, {:.0} per second, {} points each",
+        "{runs} runs, {:.0} per second, {} points each, hash {hash:016x}",
         runs as f64 / taken,
         points / runs
     );

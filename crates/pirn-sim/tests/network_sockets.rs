@@ -476,3 +476,21 @@ fn a_run_leaves_no_descriptor_behind() {
     let last = (0..30).map(|_| count()).min().unwrap();
     assert!(last <= first + 10, "{first} {last}");
 }
+
+#[test]
+fn a_client_that_gives_up_after_the_server_knows_of_it_has_sent_nothing() {
+    passes(|| {
+        let latency = Duration::from_millis(10);
+        net::latency(latency..latency);
+        let server = node("server", || {
+            let listener = TcpListener::bind("0.0.0.0:7").unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        });
+        thread::sleep(SECOND);
+        let to = (server.address(), 7).into();
+        let error = TcpStream::connect_timeout(&to, latency * 3 / 2).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        thread::sleep(SECOND);
+    });
+}

@@ -71,6 +71,11 @@ fn a_datagram_that_is_cut_off_or_looked_at_is_as_in_linux() {
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         from.send_to(b"0123456789", "127.0.0.1:9").unwrap();
         from.send_to(b"second", "127.0.0.1:9").unwrap();
+        thread::sleep(SECOND);
+        let mut size = 0_i32;
+        // SAFETY: room for an int.
+        let result = unsafe { libc::ioctl(to.as_raw_fd(), libc::FIONREAD, &raw mut size) };
+        assert_eq!((result, size), (0, 10));
         let mut buffer = [0; 4];
         let (count, sender) = to.peek_from(&mut buffer).unwrap();
         assert_eq!((count, &buffer), (4, b"0123"));

@@ -85,6 +85,13 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
         let call = || kernel(argument);
         return sys::to_c(tty::in_foreground(fd, libc::SIGTTOU, call)) as c_int;
     }
+    if request == libc::FIONREAD
+        && let Some(size) = simulated::next_datagram(fd)
+    {
+        // SAFETY: the caller's place for an int.
+        unsafe { (argument as *mut c_int).write(size) };
+        return 0;
+    }
     if request != libc::FIONBIO || !pirn_rt::sched::runtime::is_started() {
         return sys::to_c(kernel(argument)) as c_int;
     }

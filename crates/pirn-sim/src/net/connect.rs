@@ -207,10 +207,12 @@ fn fill(fd: c_int) {
     while wire::send(fd, &[0]).is_ok() {}
 }
 
-/// Makes the way as long as it was, and empty.
-pub(super) fn unfill(fd: c_int, near: c_int) {
+/// Makes the way as long as it was, and empty. `fd`: unless it has been closed.
+pub(super) fn unfill(fd: Option<c_int>, near: c_int) {
     /// Twice that is the kernel's own.
     const ROOM: c_int = 106_496;
-    set_room(fd, ROOM);
+    if let Some(fd) = fd {
+        set_room(fd, ROOM);
+    }
     wire::drain(near);
 }

@@ -117,6 +117,9 @@ pub fn heal(one: &Node, other: &Node) {
     });
 }
 
+/// How long a message takes within a machine, in nanoseconds.
+const LOCAL: Range<u64> = 10_000..30_000;
+
 /// What is set for a link.
 #[derive(Clone, Default)]
 struct Settings {
@@ -166,7 +169,7 @@ impl Network {
     /// Returns how long a message of this size takes, without losses. `from`, `to`: its link.
     fn passage(&mut self, from: u32, to: u32, size: usize) -> u64 {
         if from == to {
-            return 10_000 + random::scaled(self.drawn(0), 20_000); // Within a machine.
+            return LOCAL.start + random::scaled(self.drawn(0), LOCAL.end - LOCAL.start);
         }
         let range = self
             .setting(from, to, |it| it.latency.clone())
@@ -211,10 +214,12 @@ impl Network {
     pub(super) fn delays(&mut self, from: u32, to: u32, size: usize) -> Vec<u64> {
         /// The most that waits for a slow link, in nanoseconds.
         const QUEUE: u64 = 1_000_000_000;
+        if from == to {
+            return vec![LOCAL.end]; // In order.
+        }
         self.next_message();
-        let of = |net: &Network, get: fn(&Settings) -> Option<f64>| match from == to {
-            true => 0.0,
-            false => net.setting(from, to, get).unwrap_or(0.0),
+        let of = |net: &Network, get: fn(&Settings) -> Option<f64>| {
+            net.setting(from, to, get).unwrap_or(0.0)
         };
         let copies = match share(self.drawn(2)) < of(self, |it| it.duplicates) {
             true => 2,

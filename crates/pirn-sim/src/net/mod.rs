@@ -15,6 +15,7 @@
 //! A Unix socket is not TCP: what differs is in the documentation.
 
 mod address;
+mod calls;
 mod chaos;
 mod connect;
 mod events;
@@ -33,13 +34,13 @@ use link::Links;
 use pirn_rt::lock::Lock;
 use socket::Sockets;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use wire::Wire;
 
+pub(crate) use calls::Calls;
 pub use chaos::chaos;
 pub(crate) use events::{is_due, looked, next_event, thread_runs};
 pub use link::{Link, bandwidth, cut, duplicates, heal, latency, link, loss, partition, reorders};
-pub(crate) use socket::Calls;
 
 /// A machine of the network: its threads, and those that they make, have its address. The test
 /// itself, and what it makes, is on a node without a name, 10.0.0.1.
@@ -227,6 +228,8 @@ static NETWORK: Lock<Option<Network>> = Lock::new(None);
 
 /// Begins a run: a network with one node, and no socket.
 pub(crate) fn begin(seed: u64) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(raise_limit);
     let network = Network {
         seed,
         nodes: vec![Host::new("", 0)],
@@ -245,6 +248,21 @@ pub(crate) fn begin(seed: u64) {
     // Not under the lock. Threads that were left have the sockets of the last run.
     for fd in old.map(Network::leave).unwrap_or_default() {
         let _ = pirn_rt::blocking::fds::close(fd);
+    }
+}
+
+/// Lets the process have as many descriptors as it may: a connection takes four.
+fn raise_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: room for the limits.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
     }
 }
 

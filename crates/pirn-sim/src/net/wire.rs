@@ -156,9 +156,8 @@ impl Network {
             return;
         }
         let socket = socket.map(|it| self.sockets.get(it));
-        if let Some(own) = socket.and_then(|it| it.descriptors.first()) {
-            connect::unfill(*own, fd);
-        }
+        let own = socket.and_then(|it| it.descriptors.first().copied());
+        connect::unfill(own, fd);
         ends::add(fd, key(wire, 0));
     }
 
