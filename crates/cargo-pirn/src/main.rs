@@ -32,7 +32,7 @@ usage: cargo pirn sim test [--instrument all] [--places] [ARGUMENTS OF CARGO TES
   --instrument all   the dependencies as well, not the workspace's crates only
   --places           loads, stores and edges as well, not atomic operations only
 
-The results are in target/sim, apart from other builds.";
+The results are in target/sim, apart from other builds, in a folder for each of these ways.";
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -79,7 +79,10 @@ fn test(arguments: &[OsString]) -> Result<ExitCode, String> {
     }
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let folder = folder(&cargo)?;
+    let what = if places { "places" } else { "atomics" };
+    let which = if all { "all" } else { "workspace" };
+    // Cargo does not see what the wrapper adds, and would take crates of one kind for another's.
+    let folder = folder(&cargo)?.join(format!("{which}-{what}"));
     let own = env::current_exe().map_err(|error| format!("cannot find itself: {error}"))?;
     let wrapper = match all {
         true => "RUSTC_WRAPPER",
@@ -90,7 +93,7 @@ fn test(arguments: &[OsString]) -> Result<ExitCode, String> {
         .arg("test")
         .args(passed)
         .env(wrapper, own)
-        .env(WRAPS, if places { "places" } else { "atomics" })
+        .env(WRAPS, what)
         .env(PLAIN, plain(&rustc, &folder)?)
         // Cargo says which crates are for the target, and which are macros and build scripts, if
         // the target is named.
@@ -179,7 +182,7 @@ fn compile(what: &str, arguments: &[OsString]) -> Result<ExitCode, String> {
     command.args(rest);
     if is_for_target(rest) {
         if is_instrumented(rest) {
-            command.args(flags(what));
+            command.args(flags(what, rest));
         }
         if let Some(archive) = env::var_os(PLAIN) {
             command.arg("-C").arg({
@@ -217,8 +220,8 @@ fn is_instrumented(rustc: &[OsString]) -> bool {
     name.is_some_and(|name| !is_pirns(name))
 }
 
-/// Returns the compiler's flags.
-fn flags(what: &str) -> Vec<String> {
+/// Returns the compiler's flags, beside those that Cargo gives it.
+fn flags(what: &str, rustc: &[OsString]) -> Vec<String> {
     let mut passes = "tsan-module,tsan".to_owned();
     let mut flags = Vec::new();
     if what == "places" {
@@ -230,5 +233,27 @@ fn flags(what: &str) -> Vec<String> {
     // Below 2, the compiler takes generic functions from the compiled `std`, where nothing is
     // instrumented.
     flags.push("-Copt-level=2".to_owned());
+    // Without optimisation, of which Cargo says nothing, assertions and checks of overflows are on;
+    // the flag above would switch them off.
+    let says = |what| rustc.iter().any(|it| it.to_string_lossy().contains(what));
+    if !says("opt-level=") && !says("debug-assertions=") {
+        flags.push("-Cdebug-assertions=on".to_owned());
+    }
     flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assertions_stay_as_cargo_has_them() {
+        let has = |arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
+            flags("atomics", &arguments).contains(&"-Cdebug-assertions=on".to_owned())
+        };
+        assert!(has(&["--crate-name", "a", "-C", "debuginfo=1"]));
+        assert!(!has(&["-C", "opt-level=3", "-C", "embed-bitcode=no"]));
+        assert!(!has(&["-C", "debug-assertions=off"]));
+    }
 }

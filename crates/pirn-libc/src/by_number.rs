@@ -22,6 +22,7 @@ use crate::process::credentials::KernelAction;
 use crate::process::{exec, os_thread, sysv, wait};
 use crate::registry::interposed;
 use crate::signals::{alternative, delivery, masks, process_wide, sending, sigwait, stand_in};
+use crate::simulated::network;
 use crate::thread::{ids, scheduling};
 use crate::time::{self, clocks};
 use crate::{fs, futex, identity, simulated, virtual_thread};
@@ -358,6 +359,10 @@ const RING_FLAGS: usize = 8;
 unsafe fn about_rings(number: c_long, a: [usize; 6]) -> Option<c_long> {
     virtual_thread()?;
     match number {
+        libc::SYS_io_uring_setup if let Some(network) = network() => {
+            network.refused("io_uring_setup");
+            Some(sys::to_c(Err(Errno(libc::ENOSYS))) as c_long)
+        }
         // SAFETY: the caller's contract.
         libc::SYS_io_uring_setup => unsafe { set_up_ring(a) },
         libc::SYS_io_uring_register => {

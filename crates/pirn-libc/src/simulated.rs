@@ -3,22 +3,29 @@
 //! A [`Kernel`] answers system calls, which are made as the kernel has them. A [`Network`] is for
 //! sockets: these are Unix sockets of the kernel's, with the descriptor that the program knows. So
 //! reading, writing, waiting and closing are the kernel's. What differs is how they are made,
-//! connected and named.
+//! connected and named; what datagrams carry beside their bytes; and errors that no Unix socket
+//! has.
 
 use crate::forward::args;
+use crate::io::pieces;
 use crate::virtual_thread;
-use core::ffi::{CStr, c_char, c_int, c_long};
-use libc::{sockaddr, socklen_t};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ops::RangeInclusive;
+use libc::{iovec, msghdr, sockaddr, socklen_t};
+use pirn_rt::blocking::fds;
+use pirn_rt::blocking::fds::readiness::{FdCall, Interest};
 use pirn_rt::sched::simulation;
-use pirn_rt::sys::SysResult;
+use pirn_rt::sys::{Errno, SysResult, call};
 use std::sync::OnceLock;
 
-/// A network that threads of a simulation see. `None` always means that the kernel is to answer.
+/// A network that threads of a simulation see. `None` always means that the kernel is to answer. No
+/// method waits.
 pub trait Network: Sync {
     /// Makes a socket.
     fn socket(&self, domain: c_int, kind: c_int, protocol: c_int) -> Option<SysResult>;
 
-    /// Connects a socket.
+    /// Connects a socket, or begins to, with `EINPROGRESS`: it is writable when the connection is
+    /// made or refused, and another call tells the result.
     ///
     /// # Safety
     /// As for `connect`.
@@ -29,8 +36,14 @@ pub trait Network: Sync {
         length: socklen_t,
     ) -> Option<SysResult>;
 
+    /// Checks a connection that the kernel has made.
+    fn connected(&self, fd: c_int) -> SysResult;
+
     /// Returns whether this is a simulated listener.
-    fn listens(&self, fd: c_int) -> bool;
+    ///
+    /// # Errors
+    /// It may accept no connection now.
+    fn listens(&self, fd: c_int) -> Result<bool, Errno>;
 
     /// Notes that a simulated listener has accepted a connection, and tells the address of the
     /// peer.
@@ -45,17 +58,63 @@ pub trait Network: Sync {
         length: *mut socklen_t,
     );
 
-    /// Returns whether an option has no meaning for a simulated socket, and is to be ignored.
-    fn ignores_option(&self, fd: c_int, level: c_int, option: c_int) -> bool;
+    /// Sets an option that is not the kernel's.
+    ///
+    /// # Safety
+    /// As for `setsockopt`.
+    unsafe fn set_option(
+        &self,
+        fd: c_int,
+        level: c_int,
+        option: c_int,
+        value: *const c_void,
+        length: socklen_t,
+    ) -> Option<SysResult>;
 
-    /// Notes a duplicate of a descriptor.
+    /// Notes a duplicate of a descriptor, which takes the place of what had the number.
     fn duplicated(&self, fd: c_int, new: c_int);
 
-    /// Notes that a descriptor is about to be closed.
-    fn closing(&self, fd: c_int);
+    /// Notes a descriptor that came with a message.
+    fn received(&self, fd: c_int);
 
-    /// Returns a host's address as text for `getaddrinfo`, which so asks no server.
-    fn address_of(&self, name: &CStr) -> Option<&'static CStr>;
+    /// Notes that descriptors are about to be closed.
+    fn closing(&self, fds: RangeInclusive<c_int>);
+
+    /// Returns whether this is a simulated socket, and whether for datagrams.
+    fn has_datagrams(&self, fd: c_int) -> Option<bool>;
+
+    /// Sends a datagram.
+    ///
+    /// # Safety
+    /// As for `sendmsg`, with a simulated socket for datagrams.
+    unsafe fn send(&self, fd: c_int, message: &msghdr) -> SysResult;
+
+    /// Receives a datagram. `EAGAIN`: the queue is empty.
+    ///
+    /// # Safety
+    /// As for `recvmsg`, with a simulated socket for datagrams.
+    unsafe fn receive(&self, fd: c_int, message: &mut msghdr, flags: c_int) -> SysResult;
+
+    /// Begins to read or write `length` bytes. Returns how many may be transferred.
+    ///
+    /// # Errors
+    /// The call fails without an attempt.
+    fn begin(&self, fd: c_int, interest: Interest, length: usize) -> Result<usize, Errno>;
+
+    /// Returns what the program is told where the kernel's Unix socket had this result.
+    fn outcome(&self, fd: c_int, result: SysResult) -> SysResult;
+
+    /// Returns a host's addresses as texts, IPv4 and IPv6, so that no server is asked.
+    fn addresses_of(&self, name: &CStr) -> Option<[&'static CStr; 2]>;
+
+    /// Returns a host's name.
+    ///
+    /// # Safety
+    /// The address has this length.
+    unsafe fn name_of(&self, address: *const sockaddr, length: socklen_t) -> Option<&'static CStr>;
+
+    /// Notes that the simulation refuses a call.
+    fn refused(&self, call: &'static str);
 }
 
 /// What threads of a simulation find in the kernel's place, but for sockets.
@@ -135,21 +194,160 @@ fn here() -> Option<&'static dyn Network> {
     NETWORK.get().copied()
 }
 
-/// Returns the address, as text, of a host that is simulated.
+/// Notes a duplicate of a descriptor, also in the table of descriptors.
+pub(crate) fn duplicated(fd: c_int, new: c_int) {
+    fds::duplicated(fd, new);
+    if let Some(network) = network() {
+        network.duplicated(fd, new);
+    }
+}
+
+/// Notes that descriptors are about to be closed.
+#[inline(always)]
+pub(crate) fn closing(fds: RangeInclusive<c_int>) {
+    if let Some(network) = network() {
+        network.closing(fds);
+    }
+}
+
+/// Receives from a simulated socket.
+///
+/// # Safety
+/// As for `recvmsg(2)`.
+#[inline(always)]
+pub(crate) unsafe fn receive(
+    fd: c_int,
+    message: impl FnOnce() -> msghdr,
+    flags: c_int,
+    then: impl FnOnce(&msghdr),
+) -> Option<SysResult> {
+    let network = network()?;
+    let has_datagrams = network.has_datagrams(fd)?;
+    let mut message = message();
+    // SAFETY: the caller's contract.
+    let result = unsafe { receive_from(network, fd, &mut message, flags, has_datagrams) };
+    if result.is_ok() {
+        then(&message);
+    }
+    Some(result)
+}
+
+/// Receives from a simulated socket.
+///
+/// # Safety
+/// As for `recvmsg(2)`.
+#[cold]
+unsafe fn receive_from(
+    network: &dyn Network,
+    fd: c_int,
+    message: &mut msghdr,
+    flags: c_int,
+    has_datagrams: bool,
+) -> SysResult {
+    let now = flags | libc::MSG_DONTWAIT;
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(Errno(libc::EAGAIN));
+    }
+    let attempt = |message: &mut msghdr| {
+        let result = match has_datagrams {
+            // SAFETY: the caller's contract.
+            true => unsafe { network.receive(fd, message, now) },
+            // SAFETY: the caller's contract.
+            false => unsafe { call!(libc::SYS_recvmsg, fd, &raw mut *message, now) },
+        };
+        match result {
+            Err(Errno(libc::EAGAIN)) if fds::is_shut(fd) => Ok(0),
+            result => result,
+        }
+    };
+    if has_datagrams {
+        return match flags & libc::MSG_DONTWAIT {
+            0 => FdCall::new(fd, Interest::Read).run(|| attempt(message)),
+            _ => attempt(message),
+        };
+    }
+    // SAFETY: the caller's contract.
+    let buffers = unsafe { pieces::buffers(message) };
+    let length = buffers.iter().map(|it| it.iov_len).sum();
+    let mut first = [iovec {
+        iov_base: core::ptr::null_mut(),
+        iov_len: 0,
+    }];
+    let part = network.begin(fd, Interest::Read, length)?;
+    // A part of it is a part of the first buffer.
+    if part < length
+        && let Some(buffer) = buffers.iter().find(|it| it.iov_len > 0)
+    {
+        first[0] = iovec {
+            iov_len: part.min(buffer.iov_len),
+            ..*buffer
+        };
+        (message.msg_iov, message.msg_iovlen) = (first.as_mut_ptr(), 1);
+    }
+    let result = match pieces::least_of_message(fd, message, flags) {
+        0 | 1 if flags & libc::MSG_DONTWAIT != 0 => attempt(message),
+        0 | 1 => FdCall::new(fd, Interest::Read).run(|| attempt(message)),
+        // SAFETY: the caller's contract.
+        least => unsafe { pieces::receive(fd, message, flags, least) },
+    };
+    match length {
+        0 => result,
+        _ => network.outcome(fd, result),
+    }
+}
+
+/// Sends by a simulated socket: a datagram, or by `kernel`, which is told how many bytes.
+///
+/// # Safety
+/// As for `sendmsg(2)`.
+#[inline(always)]
+pub(crate) unsafe fn send(
+    fd: c_int,
+    length: usize,
+    message: impl FnOnce() -> msghdr,
+    kernel: impl FnOnce(usize) -> SysResult,
+) -> SysResult {
+    let Some(network) = network() else {
+        return kernel(length);
+    };
+    match network.has_datagrams(fd) {
+        None => kernel(length),
+        // SAFETY: the caller's contract.
+        Some(true) => unsafe { network.send(fd, &message()) },
+        Some(false) => match network.begin(fd, Interest::Write, length) {
+            Ok(part) => network.outcome(fd, kernel(part)),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Returns whether this is a simulated socket for datagrams.
+pub(crate) fn has_datagrams(fd: c_int) -> bool {
+    network().and_then(|it| it.has_datagrams(fd)) == Some(true)
+}
+
+/// A host of a simulation, for functions that look names up.
+pub(crate) enum Host {
+    /// The thread is not simulated.
+    Libcs,
+    /// Its addresses as texts, IPv4 and IPv6.
+    Known([&'static CStr; 2]),
+    /// It is an address itself, or an unknown name.
+    Other,
+}
+
+/// Looks a host up.
 ///
 /// # Safety
 /// `name` is null or a C string.
-pub(crate) unsafe fn address_of(name: *const c_char) -> Option<*const c_char> {
-    let network = network()?;
+pub(crate) unsafe fn host(name: *const c_char) -> Host {
+    let Some(network) = network() else {
+        return Host::Libcs;
+    };
     // SAFETY: the caller's contract.
-    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
-    network.address_of(name).map(CStr::as_ptr)
-}
-
-/// Notes a duplicate of a descriptor, also in the table of descriptors.
-pub(crate) fn duplicated(fd: c_int, new: c_int) {
-    pirn_rt::blocking::fds::duplicated(fd, new);
-    if let Some(network) = network() {
-        network.duplicated(fd, new);
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
+    match name.and_then(|name| network.addresses_of(name)) {
+        Some(texts) => Host::Known(texts),
+        None => Host::Other,
     }
 }

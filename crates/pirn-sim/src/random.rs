@@ -62,6 +62,10 @@ pub(crate) enum Purpose {
     SpuriousWake,
     /// Whether a thread cannot be made.
     Spawn,
+    /// What a read or a write does.
+    Fault,
+    /// Which faults there are, and when.
+    Chaos,
 }
 
 /// Returns a number for the `count`th point of the thread with this number.

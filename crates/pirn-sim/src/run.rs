@@ -1,13 +1,11 @@
 //! One run: the test is the first virtual thread, and all threads that it makes are virtual.
 
 use crate::claims::{self, Claim};
-use crate::kernel::Calls;
-use crate::net::Sockets;
 use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
-use crate::{clock, disk, points, timers};
+use crate::{clock, disk, kernel, net, points, timers};
 use core::fmt;
 use core::time::Duration;
 use pirn_rt::lock::Lock;
@@ -45,6 +43,8 @@ pub struct Report {
     pub places: Vec<String>,
     /// Each step, if that was recorded.
     pub trace: Vec<Step>,
+    /// The calls that the simulation has refused: they would reach the machine.
+    pub refused: Vec<String>,
     /// What the network and the simulator have done to the program, if the steps were recorded:
     /// when, in nanoseconds, and what.
     pub faults: Vec<(u64, String)>,
@@ -52,8 +52,6 @@ pub struct Report {
     pub threads: Vec<Thread>,
     /// The panics of all threads, also those that were caught.
     pub panics: Vec<Panic>,
-    /// The calls that were refused, because what they do cannot be by the seed.
-    pub refused: Vec<String>,
     /// What the program has claimed of itself.
     pub claims: Vec<Claim>,
 }
@@ -186,8 +184,8 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         trace,
         faults,
         threads,
-        panics,
         refused,
+        panics,
         claims: claims::take(),
     })
 }
@@ -206,7 +204,7 @@ fn prepare() -> io::Result<()> {
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
-        pirn_libc::simulated::install(&Sockets, &Calls);
+        pirn_libc::simulated::install(&net::Calls, &kernel::Calls);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

@@ -144,7 +144,13 @@ pub(crate) struct Chooser {
     lowest: u64,
     /// With a uniform walk.
     left: Option<Left>,
+    /// The running thread, and how many points it has passed since it was chosen.
+    alone: (u32, u64),
 }
+
+/// After so many points in a row a thread is taken for one that spins, and gives way: else it would
+/// run for ever with PCT, and with a list of switches that lacks the one that has ended it.
+const MOST_ALONE: u64 = 1000;
 
 /// Priorities that are drawn are above those that are lowered.
 const DRAWN: u64 = 1 << 32;
@@ -162,6 +168,7 @@ impl Chooser {
             _ => None,
         };
         Chooser {
+            alone: (0, 0),
             left,
             strategy,
             priorities: Vec::new(),
@@ -199,11 +206,16 @@ impl Chooser {
         stream: &mut Stream,
     ) -> Option<usize> {
         let among = others.len() as u64;
+        let spins = self.spins(running.number);
+        if spins {
+            self.yielded(running.number);
+        }
         match &self.strategy {
-            Strategy::Replay(switches) => {
-                let switch = find(switches, running, false)?;
-                others.iter().position(|other| other.number == switch.to)
-            }
+            Strategy::Replay(switches) => match find(switches, running, false) {
+                Some(switch) => others.iter().position(|other| other.number == switch.to),
+                None if spins => after(running.number, others),
+                None => None,
+            },
             Strategy::StickyWalk(one_in) if stream.below(u64::from(*one_in)) != 0 => None,
             Strategy::RandomWalk | Strategy::StickyWalk(_) => match stream.below(among + 1) {
                 last if last == among => None,
@@ -245,6 +257,15 @@ impl Chooser {
         }
     }
 
+    /// Counts a point of the running thread. Returns whether it has passed many in a row.
+    fn spins(&mut self, number: u32) -> bool {
+        if self.alone.0 != number {
+            self.alone = (number, 0);
+        }
+        self.alone.1 += 1;
+        self.alone.1.is_multiple_of(MOST_ALONE)
+    }
+
     /// Returns the place of the thread with the highest priority.
     fn best(&self, others: &[Candidate]) -> Option<usize> {
         let priority = |&place: &usize| self.priorities[others[place].number as usize];
@@ -259,8 +280,45 @@ pub(crate) fn oldest(others: &[Candidate]) -> usize {
         .unwrap_or(0)
 }
 
+/// Returns the place of the thread that comes after this number, in turns.
+fn after(number: u32, others: &[Candidate]) -> Option<usize> {
+    let turn = |&place: &usize| others[place].number.wrapping_sub(number);
+    (0..others.len()).min_by_key(turn)
+}
+
 fn find(switches: &[Switch], from: Candidate, waits: bool) -> Option<&Switch> {
     switches.iter().find(|switch| {
         switch.waits == waits && (switch.from, switch.at) == (from.number, from.points)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Streams;
+
+    #[test]
+    fn a_thread_that_spins_gives_way_to_each_of_the_others() {
+        let pct = Strategy::Pct {
+            changes: 1,
+            points: 10,
+        };
+        for strategy in [Strategy::Replay(Vec::new()), pct] {
+            let stream = &mut Streams::new(1).schedule;
+            let mut chooser = Chooser::new(strategy, stream);
+            (0..4).for_each(|_| chooser.made(stream));
+            let (mut running, mut ran) = (0, vec![0]);
+            for point in 1..=20 * MOST_ALONE {
+                let candidate = |number| Candidate { number, points: 1 };
+                let others: Vec<_> = (0..4).filter(|it| *it != running).map(candidate).collect();
+                if let Some(place) = chooser.at_point(candidate(running), point, &others, stream) {
+                    running = others[place].number;
+                    ran.push(running);
+                }
+            }
+            ran.sort_unstable();
+            ran.dedup();
+            assert_eq!(ran, [0, 1, 2, 3]);
+        }
+    }
 }

@@ -8,6 +8,7 @@
 use crate::kernel::{refuse, simulated};
 use crate::{clock, world};
 use core::ffi::{c_int, c_long, c_uint};
+use core::ops::RangeInclusive;
 use libc::{itimerspec, itimerval, pthread_t, sigevent, sigval, timer_t, timeval};
 use pirn_rt::blocking::fds;
 use pirn_rt::glibc::symbols::real;
@@ -110,9 +111,15 @@ pub(crate) fn duplicated(fd: c_int, new: c_int) {
     }
 }
 
-/// Notes that a descriptor is about to be closed.
-pub(crate) fn closing(fd: c_int) {
-    delete(Key::Descriptor(fd));
+/// Notes that descriptors are about to be closed.
+pub(crate) fn closing(fds: &RangeInclusive<c_int>) {
+    let timers = TIMERS.lock();
+    let closes = |key: &&Key| matches!(key, Key::Descriptor(fd) if fds.contains(fd));
+    let keys: Vec<_> = timers.keys().filter(closes).copied().collect();
+    drop(timers);
+    for key in keys {
+        delete(key);
+    }
 }
 
 /// Takes away a name of a timer, which ends with the last one.

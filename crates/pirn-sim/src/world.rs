@@ -202,6 +202,7 @@ pub(crate) static COUNTDOWN: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Begins a run.
 pub(crate) fn begin(options: Options) {
+    let seed = options.seed;
     let mut streams = Streams::new(options.seed);
     let chooser = Chooser::new(options.strategy.clone(), &mut streams.schedule);
     let run = Run {
@@ -232,7 +233,7 @@ pub(crate) fn begin(options: Options) {
     STACKS.store(run.options.stacks, Ordering::Relaxed);
     clock::reset();
     drop(place);
-    net::reset();
+    net::begin(seed);
     PHASE.store(BEGUN, Ordering::SeqCst);
 }
 
@@ -680,6 +681,7 @@ impl Simulator for World {
             }
             None => run.chooser.after_wait(run.running, &run.candidates, stream),
         };
+        net::thread_runs();
         Some(run.take(place))
     }
 
@@ -743,7 +745,7 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_used() || timers::are_used()
+        net::is_due() || timers::are_used()
     }
 
     fn advance(&self, due: Deadline) {
@@ -757,7 +759,12 @@ impl Simulator for World {
             (PHASE.load(Ordering::SeqCst), run.as_ref().and_then(first))
         };
         match phase {
-            RUNNING => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
+            RUNNING if !net::looked() => {}
+            RUNNING => match paused
+                .unwrap_or(u64::MAX)
+                .min(due.nanos())
+                .min(net::next_event())
+            {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },

@@ -224,7 +224,7 @@ pub(crate) unsafe fn buffers(message: &msghdr) -> &[iovec] {
 }
 
 /// Returns a message with these buffers, and neither an address nor control data.
-pub(super) fn message_of(buffers: *const iovec, count: usize) -> msghdr {
+pub(crate) fn message_of(buffers: *const iovec, count: usize) -> msghdr {
     // SAFETY: a plain structure of pointers and lengths.
     let mut message: msghdr = unsafe { mem::zeroed() };
     message.msg_iov = buffers.cast_mut();

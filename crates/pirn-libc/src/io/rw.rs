@@ -3,7 +3,7 @@
 use crate::cancel;
 use crate::forward::checked;
 use crate::fs::cached::file_type;
-use crate::io::transfer;
+use crate::io::{pieces, transfer};
 use crate::registry::interposed;
 use crate::simulated;
 use core::ffi::{c_int, c_void};
@@ -30,7 +30,7 @@ interposed! {
         fn pipe(fds: *mut c_int) -> c_int = pipe2(fds, 0);
         /// The descriptors of the runtime stay open.
         fn close_range(first: u32, last: u32, flags: c_int) -> c_int
-            = sys::to_c(fds::close_range(first, last, flags)) as c_int;
+            = sys::to_c(close_all(first, last, flags)) as c_int;
     }
     Kernel alias { __close = close, __pipe = pipe, __dup2 = dup2 }
     Parks as {
@@ -57,10 +57,26 @@ unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
             call!(libc::SYS_read, fd, buffer, length)
         } else if length == 0 {
             read_nothing(fd)
+        } else if let Some(result) = receive(fd, buffer, length) {
+            result
         } else {
             transfer::read_buffer(fd, buffer, length)
         }
     })
+}
+
+/// Reads from a simulated socket.
+///
+/// # Safety
+/// As for [`read`].
+#[inline(always)]
+unsafe fn receive(fd: c_int, buffer: *mut c_void, length: size_t) -> Option<SysResult> {
+    let place = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { simulated::receive(fd, || pieces::message_of(&raw const place, 1), 0, |_| ()) }
 }
 
 #[libc_fn(point)]
@@ -81,11 +97,15 @@ unsafe fn write_here(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_
         } else if length == 0 {
             write_nothing(fd)
         } else {
-            let iov = iovec {
+            let iov = |iov_len| iovec {
                 iov_base: buffer.cast_mut(),
-                iov_len: length,
+                iov_len,
             };
-            transfer::write_vectored(fd, &iov, 1)
+            let whole = iov(length);
+            let message = || pieces::message_of(&raw const whole, 1);
+            simulated::send(fd, length, message, |part| {
+                transfer::write_vectored(fd, &iov(part), 1)
+            })
         }
     })
 }
@@ -120,9 +140,7 @@ fn write_nothing(fd: c_int) -> SysResult {
 pub fn close(fd: c_int) -> c_int {
     // SAFETY: nothing to drop.
     unsafe { cancel::beginning() };
-    if let Some(network) = simulated::network() {
-        network.closing(fd);
-    }
+    simulated::closing(fd..=fd);
     let result = fds::close(fd);
     crate::fs::lock::lock_released();
     sys::to_c(result) as c_int
@@ -179,9 +197,18 @@ pub fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     sys::to_c(result) as c_int
 }
 
+/// Closes a range of descriptors, or marks it.
+fn close_all(first: u32, last: u32, flags: c_int) -> SysResult {
+    if flags as u32 & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last {
+        let number = |it: u32| c_int::try_from(it).unwrap_or(c_int::MAX);
+        simulated::closing(number(first)..=number(last));
+    }
+    fds::close_range(first, last, flags)
+}
+
 #[libc_fn]
 pub fn closefrom(first: c_int) {
-    if fds::close_range(first.max(0) as u32, u32::MAX, 0).is_err() {
+    if close_all(first.max(0) as u32, u32::MAX, 0).is_err() {
         // The kernel does not have the call. libc looks in `/proc`, and aborts if that is not
         // mounted.
         // SAFETY: no pointers.

@@ -545,10 +545,16 @@ unsafe fn flagged(
 
 #[libc_fn(point)]
 pub unsafe fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    sys::to_c(read_vectored(fd, iov, count))
+    let place = || pieces::message_of(iov, count.max(0) as usize);
+    sys::to_c(match simulated::receive(fd, place, 0, |_| ()) {
+        Some(result) => result,
+        None => read_vectored(fd, iov, count),
+    })
 }
 
 #[libc_fn(point)]
 pub unsafe fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
-    sys::to_c(write_vectored(fd, iov, count))
+    let message = || pieces::message_of(iov, count.max(0) as usize);
+    let kernel = |_| write_vectored(fd, iov, count);
+    sys::to_c(simulated::send(fd, usize::MAX, message, kernel))
 }

@@ -82,7 +82,13 @@ unsafe fn accept_once(
     length: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    let simulated = network().filter(|it| it.listens(fd));
+    let simulated = match network() {
+        None => None,
+        Some(network) => match network.listens(fd) {
+            Ok(listens) => listens.then_some(network),
+            Err(error) => return sys::to_c(Err(error)) as c_int,
+        },
+    };
     let [to, size] = match simulated {
         Some(_) => [ptr::null_mut(), ptr::null_mut()],
         None => [address.cast::<u8>(), length.cast()],
@@ -174,15 +180,16 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) ->
 /// # Safety
 /// As for `connect`.
 unsafe fn connect_once(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    let network = network();
     // SAFETY: the caller's contract.
-    let simulated = network().and_then(|it| unsafe { it.connect(fd, address, length) });
-    if let Some(result) = simulated {
-        return sys::to_c(result) as c_int;
-    }
-    // SAFETY: the caller's contract.
-    let kernel = || unsafe { call!(libc::SYS_connect, fd, address, length) };
+    let kernel = || unsafe {
+        match network.and_then(|it| it.connect(fd, address, length)) {
+            Some(result) => result,
+            None => call!(libc::SYS_connect, fd, address, length),
+        }
+    };
     let waits = virtual_thread().is_some() && is_connected_by_handshake(fd);
-    sys::to_c(match fds::entry(fd) {
+    let result = match fds::entry(fd) {
         Some(entry) if waits && !status_flags::is_nonblocking(fd) => {
             match status_flags::lend(entry, fd, kernel) {
                 // `EALREADY`: an earlier call that did not wait has begun it.
@@ -198,6 +205,10 @@ unsafe fn connect_once(fd: c_int, address: *const sockaddr, length: socklen_t) -
             }
         }
         _ => kernel(),
+    };
+    sys::to_c(match network {
+        Some(network) if result.is_ok() => network.connected(fd),
+        _ => result,
     }) as c_int
 }
 

@@ -3,10 +3,10 @@
 use crate::io::pieces;
 use crate::net::socket::{note_received_descriptors, receive, receive_message, send_message};
 use crate::registry::interposed;
-use crate::{cancel, virtual_thread};
+use crate::{cancel, simulated, virtual_thread};
 use core::ffi::{c_int, c_uint};
 use core::ptr;
-use libc::{mmsghdr, timespec};
+use libc::{mmsghdr, msghdr, timespec};
 use pirn_rt::blocking::fds;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
@@ -67,7 +67,9 @@ impl Messages {
     unsafe fn receive_any(self, fd: c_int, flags: c_int, timeout: *mut timespec) -> c_int {
         // SAFETY: the caller's contract.
         let result = unsafe {
-            if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+            if simulated::has_datagrams(fd) {
+                self.receive_simulated(fd, flags, timeout)
+            } else if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
                 self.receive(fd, 0, flags, timeout)
             } else {
                 self.receive_all(fd, flags, timeout)
@@ -87,12 +89,66 @@ impl Messages {
     unsafe fn send_any(self, fd: c_int, flags: c_int) -> c_int {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
-            if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
+            if simulated::has_datagrams(fd) {
+                self.send_simulated(fd, flags)
+            } else if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
                 self.send(fd, 0, flags)
             } else {
                 self.send_all(fd, flags)
             }
         }) as c_int
+    }
+
+    /// Receives messages from a simulated socket, one by one.
+    ///
+    /// # Safety
+    /// As for `recvmmsg`.
+    unsafe fn receive_simulated(
+        self,
+        fd: c_int,
+        flags: c_int,
+        timeout: *const timespec,
+    ) -> SysResult {
+        let until = Deadline::after_timeout(sys::fetch_timeout(timeout)?);
+        let first = flags & !libc::MSG_WAITFORONE;
+        let more = match flags & libc::MSG_WAITFORONE {
+            0 => first,
+            _ => first | libc::MSG_DONTWAIT,
+        };
+        // SAFETY: the caller's contract.
+        self.each(|done, message| unsafe {
+            if done > 0 && until.has_passed() {
+                return Err(Errno(libc::EAGAIN));
+            }
+            receive_message(fd, message, if done == 0 { first } else { more })
+        })
+    }
+
+    /// Sends messages by a simulated socket, one by one.
+    ///
+    /// # Safety
+    /// As for `sendmmsg`.
+    unsafe fn send_simulated(self, fd: c_int, flags: c_int) -> SysResult {
+        // SAFETY: the caller's contract.
+        self.each(|_, message| unsafe {
+            let kernel = |_| send_message(fd, message, flags);
+            simulated::send(fd, usize::MAX, || *message, kernel)
+        })
+    }
+
+    /// Transfers each message, up to the first error. Returns how many.
+    fn each(self, mut transfer: impl FnMut(usize, *mut msghdr) -> SysResult) -> SysResult {
+        for done in 0..self.count as usize {
+            let message = self.get(done);
+            // SAFETY: an address only.
+            match transfer(done, unsafe { &raw mut (*message).msg_hdr }) {
+                // SAFETY: the caller's message.
+                Ok(length) => unsafe { (*message).msg_len = length as c_uint },
+                Err(_) if done > 0 => return Ok(done),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.count as usize)
     }
 
     /// Receives as many messages as there is room for, or, with `MSG_WAITFORONE`, as there are.

@@ -2,5 +2,6 @@
 
 mod connect;
 pub(crate) mod messages;
+mod names;
 pub(crate) mod netdb;
 pub(crate) mod socket;

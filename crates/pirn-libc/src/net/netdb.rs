@@ -5,14 +5,15 @@
 //! static data still do so.
 
 use crate::Text;
+use crate::net::names;
 use crate::registry::interposed;
-use crate::simulated;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use libc::{
     addrinfo, gid_t, group, hostent, passwd, protoent, servent, sigevent, size_t, sockaddr,
     socklen_t, spwd, timespec, uid_t,
 };
 use pirn_rt::blocking::pool;
+use pirn_rt::glibc::symbols::real;
 use pirn_rt::vthread::wait_reason::WaitReason;
 
 interposed! {
@@ -23,32 +24,48 @@ interposed! {
     Pool as {
         /// `std::net::ToSocketAddrs` calls this. Returns an `EAI_` number.
         fn getaddrinfo(node: Text, service: Text, hints: *const addrinfo, list: *mut *mut addrinfo)
-            -> c_int = match simulated::address_of(node) {
-                Some(address) => getaddrinfo(address, service, hints, list),
+            -> c_int = match names::getaddrinfo(node, service, hints, list) {
+                Some(result) => result,
                 None => pool::bounded(WaitReason::call(c"getaddrinfo"), || libcs!()),
             };
-    }
-    Pool {
         /// Returns an `EAI_` number.
         fn getnameinfo(
             address: *const sockaddr, length: socklen_t, host: *mut c_char, host_size: socklen_t,
             service: *mut c_char, service_size: socklen_t, flags: c_int,
-        ) -> c_int;
+        ) -> c_int = match names::getnameinfo(
+            address, length, host, host_size, service, service_size, flags,
+        ) {
+            Some(result) => result,
+            None => pool::bounded(WaitReason::call(c"getnameinfo"), || libcs!()),
+        };
         /// Returns an error number.
         fn gethostbyname_r(
             name: Text, entry: *mut hostent, buffer: *mut c_char, size: size_t,
             result: *mut *mut hostent, error: *mut c_int,
-        ) -> c_int;
+        ) -> c_int = gethostbyname2_r(name, libc::AF_INET, entry, buffer, size, result, error);
         /// Returns an error number.
         fn gethostbyname2_r(
             name: Text, family: c_int, entry: *mut hostent, buffer: *mut c_char, size: size_t,
             result: *mut *mut hostent, error: *mut c_int,
-        ) -> c_int;
+        ) -> c_int = match names::asked(name, family) {
+            Some(name) => pool::bounded(WaitReason::call(c"gethostbyname2_r"), || real!(
+                fn gethostbyname2_r(
+                    name: Text, family: c_int, entry: *mut hostent, buffer: *mut c_char,
+                    size: size_t, result: *mut *mut hostent, error: *mut c_int
+                ) -> c_int
+            )),
+            None => names::not_found_in(result, error),
+        };
         /// Returns an error number.
         fn gethostbyaddr_r(
             address: *const c_void, length: socklen_t, family: c_int, entry: *mut hostent, buffer: *mut c_char,
             size: size_t, result: *mut *mut hostent, error: *mut c_int,
-        ) -> c_int;
+        ) -> c_int = match names::is_simulated() {
+            true => names::not_found_in(result, error),
+            false => pool::bounded(WaitReason::call(c"gethostbyaddr_r"), || libcs!()),
+        };
+    }
+    Pool {
         fn getservbyname(name: Text, protocol: Text) -> *mut servent;
         fn getservbyport(port: c_int, protocol: Text) -> *mut servent;
         fn getprotobyname(name: Text) -> *mut protoent;
@@ -108,11 +125,24 @@ interposed! {
     }
     Pool as {
         fn gethostbyname(name: Text) -> *mut hostent
-            = with_h_errno(c"gethostbyname", || libcs!());
+            = match names::asked(name, libc::AF_INET) {
+                Some(name) => with_h_errno(c"gethostbyname", || {
+                    real!(fn gethostbyname(name: Text) -> *mut hostent)
+                }),
+                None => names::not_found(),
+            };
         fn gethostbyname2(name: Text, family: c_int) -> *mut hostent
-            = with_h_errno(c"gethostbyname2", || libcs!());
+            = match names::asked(name, family) {
+                Some(name) => with_h_errno(c"gethostbyname2", || {
+                    real!(fn gethostbyname2(name: Text, family: c_int) -> *mut hostent)
+                }),
+                None => names::not_found(),
+            };
         fn gethostbyaddr(address: *const c_void, length: socklen_t, family: c_int) -> *mut hostent
-            = with_h_errno(c"gethostbyaddr", || libcs!());
+            = match names::is_simulated() {
+                true => names::not_found(),
+                false => with_h_errno(c"gethostbyaddr", || libcs!()),
+            };
     }
 }
 

@@ -10,7 +10,7 @@ use crate::io::transfer::asked;
 pub(crate) use crate::net::connect::{accept, accept4, connect};
 use crate::registry::interposed;
 use crate::simulated::network;
-use crate::virtual_thread;
+use crate::{simulated, virtual_thread};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -199,6 +199,23 @@ pub unsafe fn recvfrom(
         iov_len: length,
     };
     let from = (address, address_length);
+    let message = || {
+        let mut message = pieces::message_of(&raw const place, 1);
+        if !address.is_null() && !address_length.is_null() {
+            message.msg_name = address.cast();
+            message.msg_namelen = *address_length;
+        }
+        message
+    };
+    let then = |message: &msghdr| {
+        if !message.msg_name.is_null() {
+            // SAFETY: the caller's pointer, which has been read.
+            unsafe { *address_length = message.msg_namelen };
+        }
+    };
+    if let Some(result) = simulated::receive(fd, message, flags, then) {
+        return sys::to_c(result);
+    }
     if flags == 0 {
         return sys::to_c(receive_plainly(fd, place, from, kernel));
     }
@@ -225,6 +242,18 @@ pub unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t 
 /// # Safety
 /// As for `recvmsg(2)`.
 pub(super) unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_int) -> SysResult {
+    let then = |received: &msghdr| {
+        // SAFETY: the caller's message, without the buffers, which may be shorter.
+        unsafe {
+            (*message).msg_namelen = received.msg_namelen;
+            (*message).msg_controllen = received.msg_controllen;
+            (*message).msg_flags = received.msg_flags;
+        }
+    };
+    // SAFETY: the caller's contract.
+    if let Some(result) = unsafe { simulated::receive(fd, || *message, flags, then) } {
+        return result;
+    }
     let least = match virtual_thread() {
         Some(_) => pieces::least_of_message(fd, message, flags),
         None => 1,
@@ -249,7 +278,11 @@ pub(super) unsafe fn note_received_descriptors(message: *const msghdr) {
                 let data = libc::CMSG_DATA(header).cast::<c_int>();
                 let bytes = control.cmsg_len - (data as usize - header as usize);
                 for i in 0..bytes / size_of::<c_int>() {
-                    fds::created_shared(data.add(i).read_unaligned());
+                    let fd = data.add(i).read_unaligned();
+                    fds::created_shared(fd);
+                    if let Some(network) = network() {
+                        network.received(fd);
+                    }
                 }
             }
             header = libc::CMSG_NXTHDR(message, header);
@@ -267,7 +300,36 @@ pub unsafe fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
-    let kernel = |flags: c_int| {
+    let place = iovec {
+        iov_base: buffer.cast_mut(),
+        iov_len: length,
+    };
+    let message = || {
+        let mut message = pieces::message_of(&raw const place, 1);
+        (message.msg_name, message.msg_namelen) = (address.cast_mut().cast(), address_length);
+        message
+    };
+    sys::to_c(simulated::send(fd, length, message, |length| {
+        let to = (address, address_length);
+        // SAFETY: the caller's contract, for a part of the buffer.
+        unsafe { send_bytes(fd, buffer, length, flags, to) }
+    }))
+}
+
+/// Sends bytes: all of them.
+///
+/// # Safety
+/// As for `sendto(2)`.
+#[inline]
+unsafe fn send_bytes(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    (address, address_length): (*const sockaddr, socklen_t),
+) -> SysResult {
+    // SAFETY: the caller's contract.
+    let kernel = |flags: c_int| unsafe {
         call!(
             libc::SYS_sendto,
             fd,
@@ -279,7 +341,7 @@ pub unsafe fn sendto(
         )
     };
     if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
-        return sys::to_c(kernel(flags));
+        return kernel(flags);
     }
     let mut limit = None;
     let sent = if address.is_null() {
@@ -293,13 +355,13 @@ pub unsafe fn sendto(
         iov_base: buffer.cast_mut(),
         iov_len: length,
     };
-    sys::to_c(match sent {
+    match sent {
         Ok(sent) if sent < length => {
             // SAFETY: the kernel has taken this much of the buffer.
             Ok(unsafe { pieces::send_rest(fd, &[place], sent, flags, limit) })
         }
         result => result,
-    })
+    }
 }
 
 /// Returns the family of an address that is long enough to have one.
@@ -314,7 +376,8 @@ unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<sa_famil
 
 #[libc_fn(point)]
 pub unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-    sys::to_c(send_message(fd, message, flags))
+    let kernel = |_| send_message(fd, message, flags);
+    sys::to_c(simulated::send(fd, usize::MAX, || *message, kernel))
 }
 
 /// Sends a message: all of it.
@@ -344,8 +407,9 @@ pub unsafe fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    if network().is_some_and(|it| it.ignores_option(fd, level, option)) {
-        return 0;
+    let simulated = network().and_then(|it| it.set_option(fd, level, option, value, length));
+    if let Some(result) = simulated {
+        return sys::to_c(result) as c_int;
     }
     if level == libc::SOL_SOCKET && matches!(option, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
         fds::timeouts_set(fd);

@@ -108,7 +108,7 @@ impl Poller {
     }
 
     /// Returns the poller's own two descriptors.
-    pub(crate) fn descriptors(&self) -> [i32; 2] {
+    pub fn descriptors(&self) -> [i32; 2] {
         [self.epoll, self.eventfd]
     }
 

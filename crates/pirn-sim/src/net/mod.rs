@@ -1,34 +1,45 @@
 //! The simulated network: nodes with addresses, the links between them, and their faults.
 //!
-//! A simulated TCP socket is a Unix socket of the kernel's. A connection is two pairs of these with
-//! a wire between, two virtual threads that carry the bytes:
+//! A simulated socket is a Unix socket of the kernel's, one of a pair of which the network has the
+//! other. So buffers, readiness, timeouts and flags are the kernel's and the runtime's own. The
+//! network is no thread: the carrier reads what threads have written, when it looks for the next
+//! thread, and puts it on a queue of events by the virtual time at which it arrives. An event
+//! hands a message over, by writing it to the other end.
 //!
 //! ```text
-//!   client's node                      the link                       server's node
-//!   fd of connect() ===== near ->  read, wait, write  -> far ===== fd of accept()
-//!                    pair      <-  write, wait, read  <-      pair
+//!   client's node                  the network                     server's node
+//!   fd of connect() ===== near ->  look, wait, write  -> far ===== fd of accept()
+//!                    pair      <-  write, wait, look  <-      pair
 //! ```
 //!
-//! So buffers, readiness, timeouts and flags are the kernel's and the runtime's own. A Unix socket
-//! is not TCP: what differs is in the crate's documentation.
+//! A Unix socket is not TCP: what differs is in the documentation.
 
 mod address;
+mod chaos;
+mod connect;
+mod events;
+mod link;
+mod names;
+mod options;
 mod socket;
+mod udp;
 mod wire;
 
-use crate::random::{self, Purpose};
 use crate::{clock, disk, timers, world};
-use address::Address;
 use core::ffi::{CStr, c_int};
-use core::ops::Range;
 use core::time::Duration;
+use events::Events;
+use link::Links;
 use pirn_rt::lock::Lock;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::CString;
-use std::net::Ipv4Addr;
+use socket::Sockets;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use wire::Wire;
 
-pub(crate) use socket::Sockets;
+pub use chaos::chaos;
+pub(crate) use events::{is_due, looked, next_event, thread_runs};
+pub use link::{Link, bandwidth, cut, duplicates, heal, latency, link, loss, partition, reorders};
+pub(crate) use socket::Calls;
 
 /// A machine of the network: its threads, and those that they make, have its address. The test
 /// itself, and what it makes, is on a node without a name, 10.0.0.1.
@@ -65,17 +76,37 @@ pub fn node(name: &str, main: impl Fn() + Send + Sync + 'static) -> Node {
 impl Node {
     /// Returns its address.
     pub fn address(&self) -> Ipv4Addr {
-        address::of_node(self.number)
+        address::v4_of_node(self.number)
+    }
+
+    /// Returns its other address: fd00::2 where the first is 10.0.0.2.
+    pub fn address_v6(&self) -> Ipv6Addr {
+        address::v6_of_node(self.number)
     }
 
     /// Crashes its process: its threads never go on, nothing is dropped, and the kernel closes its
     /// sockets, so that its peers see an end or a reset. Its [disk](crate::disk) loses what was not
     /// synced. Does not return on the node itself.
     pub fn crash(&self) {
+        self.end(|net, number| net.crash(number));
+    }
+
+    /// Crashes the machine: nothing is told to its peers. What they send is lost, and they learn of
+    /// it by their timeouts: TCP's after some 15 minutes, or 2 hours and 11 minutes if they wait
+    /// with `SO_KEEPALIVE`; or by a reset when it has been [restarted](Self::restart). Does not
+    /// return on the node itself.
+    pub fn vanish(&self) {
+        self.end(|net, number| net.vanish(number));
+    }
+
+    fn end(&self, end: impl FnOnce(&mut Network, u32) -> Vec<c_int>) {
         let own = world::own_node() == self.number;
         world::note_fault(|| format!("node {} crashes", name_of(self.number)));
         world::kill(self.number);
-        socket::crash(self.number);
+        // The network's lock must not be held where the descriptors' is taken.
+        for fd in with(|net| end(net, self.number)) {
+            let _ = pirn_rt::blocking::fds::close(fd);
+        }
         timers::crash(self.number);
         disk::crash(self.number);
         if own {
@@ -87,7 +118,13 @@ impl Node {
     /// still there: nodes share them.
     pub fn restart(&self) {
         world::note_fault(|| format!("node {} restarts", name_of(self.number)));
+        with(|net| net.nodes[self.number as usize].is_down = false);
         self.start();
+    }
+
+    /// Sets how many sockets the node may have open. More fail with `EMFILE`.
+    pub fn descriptors(&self, most: usize) {
+        with(|net| net.nodes[self.number as usize].most_sockets = most);
     }
 
     /// Stops all its threads for a time, as a collector does, or a virtual machine that is moved.
@@ -122,133 +159,93 @@ impl Node {
     }
 }
 
-/// Sets how long a message takes, from one node to another. Otherwise 0.1 to 1 ms.
-pub fn latency(range: Range<Duration>) {
-    let nanos = |it: Duration| it.as_nanos() as u64;
-    with(|net| net.latency = nanos(range.start)..nanos(range.end));
-}
-
-/// Sets the share of messages that are lost, and sent again 200 ms later, then 400 ms, and so on.
-pub fn loss(share: f64) {
-    with(|net| net.loss = share.clamp(0.0, 0.99));
-}
-
-/// Cuts the link between two nodes: what is sent waits until it is [healed](heal).
-pub fn partition(one: &Node, other: &Node) {
-    cut(one, other);
-    cut(other, one);
-}
-
-/// Cuts the link in one direction.
-pub fn cut(from: &Node, to: &Node) {
-    world::note_fault(|| {
-        let [from, to] = [from, to].map(|node| name_of(node.number));
-        format!("the link from {from} to {to} is cut")
-    });
-    with(|net| net.cut.insert((from.number, to.number)));
-}
-
-/// Heals the link between two nodes, in both directions.
-pub fn heal(one: &Node, other: &Node) {
+/// Breaks all connections between two nodes: both ends get `ECONNRESET`.
+pub fn reset(one: &Node, other: &Node) {
     world::note_fault(|| {
         let [one, other] = [one, other].map(|node| name_of(node.number));
-        format!("the link between {one} and {other} is healed")
+        format!("the connections between {one} and {other} are reset")
     });
-    with(|net| {
-        net.cut.remove(&(one.number, other.number));
-        net.cut.remove(&(other.number, one.number));
-    });
+    with(|net| net.reset_between(one.number, other.number));
+}
+
+/// Sets the share of reads and writes of TCP that transfer only a part of what they could.
+pub fn short_transfers(share: f64) {
+    with(|net| net.shorts = share);
+}
+
+/// Sets the share of reads and writes of TCP that fail with `EINTR`, as a signal's handler makes
+/// them.
+pub fn interrupts(share: f64) {
+    with(|net| net.interrupts = share);
 }
 
 /// A node, as the network knows it.
 struct Host {
-    name: CString,
-    /// Its address as text, which stays: `getaddrinfo` is given it.
-    text: &'static CStr,
+    name: &'static CStr,
+    /// Its addresses as texts, which stay: `getaddrinfo` is given them.
+    texts: [&'static CStr; 2],
+    /// The machine has vanished.
+    is_down: bool,
+    sockets: usize,
+    most_sockets: usize,
     /// How many nanoseconds its calendar is ahead.
     skew: i64,
 }
 
 impl Host {
     fn new(name: &str, number: u32) -> Host {
-        let text = CString::new(address::of_node(number).to_string()).unwrap_or_default();
         Host {
-            name: CString::new(name).unwrap_or_default(),
-            text: Box::leak(text.into_boxed_c_str()),
+            name: names::kept(name),
+            texts: names::texts(number),
+            is_down: false,
+            sockets: 0,
+            most_sockets: usize::MAX,
             skew: 0,
         }
     }
 }
 
-/// A simulated socket, by its descriptor.
-#[derive(Clone, Default)]
-struct Socket {
-    node: u32,
-    local: Option<Address>,
-    peer: Option<Address>,
-    /// The connection is being made, or has failed with this error, which `SO_ERROR` gives once.
-    state: State,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    New,
-    Listens,
-    Connecting,
-    Connected,
-    Failed(c_int),
-}
-
-/// A listener, by its address.
-struct Listener {
-    /// The name of its Unix socket, in the abstract namespace.
-    name: Vec<u8>,
-    node: u32,
-    fd: c_int,
-    /// The clients whose connections the kernel has queued, in this order.
-    pending: VecDeque<Address>,
-}
-
 struct Network {
+    seed: u64,
     nodes: Vec<Host>,
-    sockets: BTreeMap<c_int, Socket>,
-    listeners: BTreeMap<Address, Listener>,
-    /// The ends of the wires in use, and the nodes that they connect.
-    wires: BTreeMap<u64, ([c_int; 2], [u32; 2])>,
-    cut: BTreeSet<(u32, u32)>,
-    latency: Range<u64>,
-    loss: f64,
+    sockets: Sockets,
+    wires: Vec<Wire>,
+    /// Where a message is read.
+    buffer: Box<[u8; wire::MESSAGE]>,
+    links: Links,
+    events: Events,
     next_port: u16,
-    /// The number of messages and connections, for what is drawn for each.
+    /// The number of messages, for what is drawn for each.
     messages: u64,
+    /// The number of reads and writes.
+    transfers: u64,
+    shorts: f64,
+    interrupts: f64,
 }
 
 static NETWORK: Lock<Option<Network>> = Lock::new(None);
 
 /// Begins a run: a network with one node, and no socket.
-pub(crate) fn reset() {
+pub(crate) fn begin(seed: u64) {
     let network = Network {
+        seed,
         nodes: vec![Host::new("", 0)],
-        sockets: BTreeMap::new(),
-        listeners: BTreeMap::new(),
-        wires: BTreeMap::new(),
-        cut: BTreeSet::new(),
-        latency: 100_000..1_000_000,
-        loss: 0.0,
+        sockets: Sockets::default(),
+        wires: Vec::new(),
+        buffer: Box::new([0; wire::MESSAGE]),
+        links: Links::default(),
+        events: Events::new(),
         next_port: 40_000,
         messages: 0,
+        transfers: 0,
+        shorts: 0.0,
+        interrupts: 0.0,
     };
     let old = NETWORK.lock().replace(network);
-    drop(old); // Not under the lock.
-}
-
-/// Returns whether there is a simulated socket.
-pub(crate) fn is_used() -> bool {
-    NETWORK
-        .lock()
-        .as_ref()
-        .is_some_and(|it| it.messages > 0 || !it.sockets.is_empty())
+    // Not under the lock. Threads that were left have the sockets of the last run.
+    for fd in old.map(Network::leave).unwrap_or_default() {
+        let _ = pirn_rt::blocking::fds::close(fd);
+    }
 }
 
 fn with<R>(f: impl FnOnce(&mut Network) -> R) -> R {
@@ -259,38 +256,9 @@ fn with<R>(f: impl FnOnce(&mut Network) -> R) -> R {
 }
 
 impl Network {
-    /// Returns how long the next message takes, with the pauses after which lost ones are sent
-    /// again.
-    fn delay(&mut self) -> u64 {
-        self.messages += 1;
-        let draw = |what| random::at(world::seed(), Purpose::Message, what, self.messages);
-        let span = (self.latency.end - self.latency.start).max(1);
-        let mut delay = self.latency.start + random::scaled(draw(0), span);
-        let mut again = 200_000_000;
-        for attempt in 1..12 {
-            if random::share(draw(attempt)) >= self.loss {
-                break;
-            }
-            delay += again;
-            again *= 2;
-        }
-        delay
-    }
-
-    /// Returns the address of a socket that has been given none, or a part of one.
-    fn complete(&mut self, node: u32, wanted: Option<Address>) -> Address {
-        let wanted = wanted.unwrap_or(Address::ANY);
-        let port = match wanted.port {
-            0 => {
-                self.next_port += 1;
-                self.next_port
-            }
-            port => port,
-        };
-        Address {
-            host: address::seen_from(node, wanted.host),
-            port,
-        }
+    /// Returns whether messages get from one node to another now.
+    fn gets_through(&self, from: u32, to: u32) -> bool {
+        !self.is_cut(from, to) && !self.nodes[to as usize].is_down
     }
 }
 
@@ -308,24 +276,4 @@ pub(crate) fn name_of(node: u32) -> String {
         _ => "test".to_owned(),
     };
     NETWORK.lock().as_ref().map_or_else(String::new, name)
-}
-
-/// Waits, as a thread of the simulation.
-fn sleep(nanos: u64) {
-    std::thread::sleep(Duration::from_nanos(nanos));
-}
-
-/// Waits until the link is whole. Returns `false` if it is cut until `patience` is over.
-fn wait_for_link(from: u32, to: u32, patience: u64) -> bool {
-    let end = clock::now() + patience;
-    // As TCP does: ever less often.
-    let mut pause = 200_000_000;
-    while with(|net| net.cut.contains(&(from, to))) {
-        if clock::now() >= end {
-            return false;
-        }
-        sleep(pause);
-        pause = (pause * 2).min(60_000_000_000);
-    }
-    true
 }

@@ -1,53 +1,402 @@
-//! The functions of libc by which sockets are made, connected and named.
+//! The table of sockets, and the functions of libc by which they are made and named.
 
 use super::address::{self, Address};
-use super::{Listener, NETWORK, Socket, State, sleep, wait_for_link, wire, with};
+use super::{NETWORK, Network, names, options, wire, with};
+use crate::random::{self, Purpose};
 use crate::{timers, world};
 use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use libc::{sockaddr, socklen_t};
-use pirn_libc::simulated::Network;
+use libc::{msghdr, sockaddr, socklen_t};
+use pirn_libc::simulated;
 use pirn_rt::blocking::fds;
+use pirn_rt::blocking::fds::readiness::Interest;
+use pirn_rt::sched::simulation;
 use pirn_rt::sys::{self, Errno, SysResult, call};
-use std::collections::VecDeque;
+use pirn_rt::vthread;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a socket carries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    Stream,
+    Datagram,
+}
+
+/// What a socket for a stream is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    New,
+    Listens,
+    Connecting,
+    Connected,
+}
+
+/// A simulated socket.
+pub(super) struct Socket {
+    pub(super) node: u32,
+    pub(super) domain: c_int,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    /// The program's descriptors of it.
+    pub(super) descriptors: Vec<c_int>,
+    /// The number of its open file, by which a descriptor is known that comes with a message.
+    file: u64,
+    /// The network's end of its pair; negative: a wire has it, or it is closed.
+    pub(super) other: c_int,
+    /// The wire, and which of its ends this is.
+    pub(super) end: Option<(usize, usize)>,
+    pub(super) local: Option<Address>,
+    pub(super) peer: Option<Address>,
+    /// What the program is to be told once.
+    pub(super) error: c_int,
+    pub(super) options: options::Options,
+    /// The name of a listener's Unix socket, in the abstract namespace.
+    pub(super) name: Vec<u8>,
+    /// The clients in a listener's queue, in the kernel's order: from, to, and the wire.
+    pub(super) pending: VecDeque<(Address, Address, usize)>,
+}
+
+impl Socket {
+    pub(super) fn local(&self) -> Address {
+        self.local.unwrap_or(Address::any(self.domain))
+    }
+}
+
+/// The sockets of a run. They stay in the table when they are closed.
+#[derive(Default)]
+pub(super) struct Sockets {
+    all: Vec<Socket>,
+    /// One more than the number of the socket, by descriptor; 0: no socket.
+    numbers: Vec<u32>,
+    /// Those that have been bound, the last one last.
+    bound: BTreeMap<(Kind, u32, u16), Vec<u32>>,
+}
+
+impl Sockets {
+    pub(super) fn id(&self, fd: c_int) -> Option<u32> {
+        let number = self.numbers.get(usize::try_from(fd).ok()?)?;
+        number.checked_sub(1)
+    }
+
+    pub(super) fn get(&self, id: u32) -> &Socket {
+        &self.all[id as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, id: u32) -> &mut Socket {
+        &mut self.all[id as usize]
+    }
+
+    fn by_fd(&mut self, fd: c_int) -> Option<&mut Socket> {
+        self.id(fd).map(|id| self.get_mut(id))
+    }
+
+    fn add(&mut self, socket: Socket) -> u32 {
+        self.all.push(socket);
+        (self.all.len() - 1) as u32
+    }
+
+    /// Gives a socket a further descriptor.
+    fn name(&mut self, fd: c_int, id: u32) {
+        let place = fd as usize;
+        if self.numbers.len() <= place {
+            self.numbers.resize(place + 1, 0);
+        }
+        self.numbers[place] = id + 1;
+        self.get_mut(id).descriptors.push(fd);
+    }
+
+    /// Returns the sockets that are reached at an address of a node: those for which `rank` gives
+    /// the most.
+    pub(super) fn bound(
+        &self,
+        kind: Kind,
+        node: u32,
+        to: Address,
+        rank: impl Fn(&Socket) -> Option<u32>,
+    ) -> Vec<u32> {
+        let all = self.bound.get(&(kind, node, to.port));
+        let mut best = (0, Vec::new());
+        for &id in all.into_iter().flatten() {
+            let socket = self.get(id);
+            if !socket.local().is_reached_at(to, socket.options.only_v6()) {
+                continue;
+            }
+            match rank(socket) {
+                Some(rank) if rank > best.0 || best.1.is_empty() => best = (rank, vec![id]),
+                Some(rank) if rank == best.0 => best.1.push(id),
+                _ => {}
+            }
+        }
+        best.1
+    }
+
+    fn is_free(&self, id: u32, local: Address) -> bool {
+        let own = self.get(id);
+        let key = (own.kind, own.node, local.port);
+        let mut others = self.bound.get(&key).into_iter().flatten();
+        others.all(|&other| {
+            let other = self.get(other);
+            let both = |option| own.options.is_set(option) && other.options.is_set(option);
+            let shared = both(libc::SO_REUSEPORT)
+                || both(libc::SO_REUSEADDR)
+                    && (own.kind == Kind::Datagram || other.state != State::Listens);
+            let apart = !other
+                .local()
+                .is_reached_at(local.as_reached(), other.options.only_v6())
+                && !local.is_reached_at(other.local().as_reached(), own.options.only_v6());
+            shared || apart
+        })
+    }
+
+    fn bind(&mut self, id: u32, local: Address) {
+        let socket = self.get_mut(id);
+        socket.local = Some(local);
+        let key = (socket.kind, socket.node, local.port);
+        self.bound.entry(key).or_default().push(id);
+    }
+
+    fn unbind(&mut self, id: u32) {
+        let socket = self.get(id);
+        let key = (socket.kind, socket.node, socket.local().port);
+        if let Some(ids) = self.bound.get_mut(&key) {
+            ids.retain(|it| *it != id);
+        }
+    }
+}
+
+impl Network {
+    /// Returns the address of a socket, which is given one if it has none, or a part of one, to
+    /// talk to another.
+    pub(super) fn complete(&mut self, id: u32, to: Address) -> Result<Address, Errno> {
+        if self.sockets.get(id).local.is_none() {
+            let any = Address::any(self.sockets.get(id).domain);
+            self.bind(id, any)?;
+        }
+        let socket = self.sockets.get_mut(id);
+        let mut local = socket.local();
+        if local.is_any() {
+            local.host = to.own_for(socket.node);
+        }
+        if socket.kind == Kind::Stream {
+            socket.local = Some(local);
+        }
+        Ok(local)
+    }
+
+    /// Binds a socket; to a free port, if the port is 0.
+    fn bind(&mut self, id: u32, wanted: Address) -> Result<(), Errno> {
+        let socket = self.sockets.get(id);
+        if socket.local.is_some() {
+            return Err(Errno(libc::EINVAL));
+        }
+        let nodes = self.nodes.len();
+        if !wanted.is_any() && wanted.node(socket.node, nodes) != Some(socket.node) {
+            return Err(Errno(libc::EADDRNOTAVAIL));
+        }
+        let mut local = wanted;
+        if wanted.port == 0 {
+            for _ in 0..20_000 {
+                self.next_port = if self.next_port >= 60_000 {
+                    40_000
+                } else {
+                    self.next_port + 1
+                };
+                local.port = self.next_port;
+                if self.sockets.is_free(id, local) {
+                    break;
+                }
+            }
+        }
+        if !self.sockets.is_free(id, local) {
+            return Err(Errno(libc::EADDRINUSE));
+        }
+        self.sockets.bind(id, local);
+        Ok(())
+    }
+
+    /// Takes the error that a socket has for the program.
+    pub(super) fn take_error_of(&mut self, fd: c_int) -> c_int {
+        let Some(socket) = self.sockets.by_fd(fd) else {
+            return 0;
+        };
+        match (core::mem::take(&mut socket.error), socket.end) {
+            (0, Some((wire, side))) => self.take_error(wire, side),
+            (error, _) => error,
+        }
+    }
+
+    /// Notes that a descriptor is about to be closed.
+    fn close(&mut self, fd: c_int) {
+        let Some(id) = self.sockets.id(fd) else {
+            return;
+        };
+        self.sockets.numbers[fd as usize] = 0;
+        let socket = self.sockets.get_mut(id);
+        socket.descriptors.retain(|it| *it != fd);
+        if !socket.descriptors.is_empty() {
+            return;
+        }
+        self.nodes[socket.node as usize].sockets -= 1;
+        if let Some((wire, side)) = socket.end.filter(|_| socket.options.aborts()) {
+            self.aborts(wire, side);
+        }
+        self.sockets.unbind(id);
+        // It may be under way to another descriptor; the kernel knows when the close is done.
+        self.after(0, move |net| net.forget(id));
+    }
+
+    /// Closes the network's end of a socket that has been closed.
+    fn forget(&mut self, id: u32) {
+        let socket = self.sockets.get_mut(id);
+        if socket.other < 0 || !socket.descriptors.is_empty() {
+            return;
+        }
+        let is_closed = match socket.kind {
+            Kind::Stream => sys::events_now(socket.other, 0) & libc::POLLHUP != 0,
+            Kind::Datagram => super::udp::is_closed(socket.other),
+        };
+        if is_closed {
+            wire::close(core::mem::replace(&mut socket.other, -1));
+        }
+    }
+
+    /// Ends the process of a node. Returns the descriptors to close.
+    pub(super) fn crash(&mut self, node: u32) -> Vec<c_int> {
+        let of_node = self.sockets.all.iter().filter(|it| it.node == node);
+        let all: Vec<_> = of_node.flat_map(|it| it.descriptors.clone()).collect();
+        all.iter().for_each(|fd| self.close(*fd));
+        all
+    }
+
+    /// Ends a machine. Returns the descriptors to close.
+    pub(super) fn vanish(&mut self, node: u32) -> Vec<c_int> {
+        self.nodes[node as usize].is_down = true;
+        self.vanish_from_wires(node);
+        self.crash(node)
+    }
+
+    /// Ends the run: closes what is the network's. Returns the descriptors that the program has
+    /// left open.
+    pub(super) fn leave(mut self) -> Vec<c_int> {
+        self.close_wires();
+        let others = self.sockets.all.iter().filter(|it| it.other >= 0);
+        others.for_each(|it| wire::close(it.other));
+        let all = self.sockets.all.iter();
+        all.flat_map(|it| it.descriptors.clone()).collect()
+    }
+}
+
+/// Returns whether the caller is a thread of the simulation.
+pub(super) fn is_inside() -> bool {
+    simulation::is_running() && vthread::parkable().is_some()
+}
+
+/// Returns whether this is a simulated socket, and the caller a thread of the simulation.
+pub(super) fn is_ours(fd: c_int) -> bool {
+    let known = |net: &Network| net.sockets.id(fd).is_some();
+    is_inside() && NETWORK.lock().as_ref().is_some_and(known)
+}
+
+/// Changes a socket.
+pub(super) fn change<R>(fd: c_int, f: impl FnOnce(&mut Socket) -> R) -> Option<R> {
+    with(|net| net.sockets.by_fd(fd).map(f))
+}
+
+pub(super) fn to_c(result: SysResult) -> c_int {
+    sys::to_c(result) as c_int
+}
+
+/// Returns the number of a descriptor's open file.
+fn file(fd: c_int) -> u64 {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: room for the result; zeros are one.
+    unsafe {
+        libc::fstat(fd, status.as_mut_ptr());
+        status.assume_init().st_ino
+    }
+}
+
+/// Makes a pair of Unix sockets.
+fn pair(kind: c_int) -> Result<[c_int; 2], Errno> {
+    let mut pair = [0; 2];
+    let place = pair.as_mut_ptr();
+    // SAFETY: room for two.
+    unsafe { call!(libc::SYS_socketpair, libc::AF_UNIX, kind, 0, place) }?;
+    Ok(pair)
+}
+
+/// Exchanges the open file of a socket of the program's, and keeps flags and timeouts.
+fn exchange(fd: c_int, new: c_int) -> SysResult {
+    // SAFETY: room for what is read and written.
+    unsafe {
+        let flags = call!(libc::SYS_fcntl, fd, libc::F_GETFL)?;
+        let own = call!(libc::SYS_fcntl, fd, libc::F_GETFD)?;
+        call!(libc::SYS_fcntl, new, libc::F_SETFL, flags)?;
+        for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+            let time: libc::timeval = sys::socket_option(fd, option)?;
+            let (place, size) = (&raw const time, size_of::<libc::timeval>());
+            call!(
+                libc::SYS_setsockopt,
+                new,
+                libc::SOL_SOCKET,
+                option,
+                place,
+                size
+            )?;
+        }
+        let closes = match own as c_int & libc::FD_CLOEXEC {
+            0 => 0,
+            _ => libc::O_CLOEXEC,
+        };
+        let _ = fds::closing(fd);
+        call!(libc::SYS_dup3, new, fd, closes)?;
+    }
+    wire::close(new);
+    fds::created(fd);
+    fds::timeouts_set(fd);
+    let file = file(fd);
+    change(fd, |it| it.file = file);
+    Ok(0)
+}
 
 /// What threads of a simulation see in the kernel's place.
-pub(crate) struct Sockets;
+pub(crate) struct Calls;
 
-/// Returns whether this is a simulated socket of the calling thread's.
-fn is_ours(fd: c_int) -> bool {
-    world::is_inside_run()
-        && NETWORK
-            .lock()
-            .as_ref()
-            .is_some_and(|net| net.sockets.contains_key(&fd))
-}
-
-/// Changes the entry of a socket, which exists.
-fn change<R>(fd: c_int, f: impl FnOnce(&mut Socket) -> R) -> Option<R> {
-    with(|net| net.sockets.get_mut(&fd).map(f))
-}
-
-impl Network for Sockets {
-    fn socket(&self, domain: c_int, kind: c_int, _protocol: c_int) -> Option<SysResult> {
+impl simulated::Network for Calls {
+    fn socket(&self, domain: c_int, kind: c_int, protocol: c_int) -> Option<SysResult> {
         const FLAGS: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        if !world::is_inside_run() || domain == libc::AF_UNIX {
-            return None;
+        let refuse = |call| {
+            world::refused(call);
+            Some(Err(Errno(libc::EAFNOSUPPORT)))
+        };
+        let (sort, protocols) = match (domain, kind & !FLAGS) {
+            (libc::AF_UNIX, _) => return None,
+            (libc::AF_NETLINK, _) => return refuse("socket(AF_NETLINK)"),
+            (libc::AF_PACKET, _) => return refuse("socket(AF_PACKET)"),
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => {
+                (Kind::Stream, libc::IPPROTO_TCP)
+            }
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => {
+                (Kind::Datagram, libc::IPPROTO_UDP)
+            }
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_RAW) => return refuse("socket(SOCK_RAW)"),
+            _ => return refuse("socket: neither TCP nor UDP nor Unix"),
+        };
+        if protocol != 0 && protocol != protocols {
+            return Some(Err(Errno(libc::EPROTONOSUPPORT)));
         }
-        if (domain, kind & !FLAGS) != (libc::AF_INET, libc::SOCK_STREAM) {
-            return Some(Err(Errno(libc::EAFNOSUPPORT)));
+        let node = world::own_node();
+        if let Err(error) = with(|net| net.room_for_socket(node)) {
+            return Some(Err(error));
         }
-        let kind = libc::SOCK_STREAM | kind & FLAGS;
-        // SAFETY: no pointers.
-        let result = unsafe { call!(libc::SYS_socket, libc::AF_UNIX, kind, 0) };
-        if let Ok(fd) = result {
-            let socket = Socket {
-                node: world::own_node(),
-                ..Socket::default()
-            };
-            with(|net| net.sockets.insert(fd as c_int, socket));
-        }
-        Some(result)
+        let [fd, other] = match pair(kind) {
+            Ok(pair) => pair,
+            Err(error) => return Some(Err(error)),
+        };
+        with(|net| net.add(fd, new(node, domain, sort, fd, other)));
+        Some(Ok(fd as usize))
     }
 
     unsafe fn connect(
@@ -56,19 +405,57 @@ impl Network for Sockets {
         address: *const sockaddr,
         length: socklen_t,
     ) -> Option<SysResult> {
-        if !is_ours(fd) {
-            return None;
+        let (domain, kind, state) = change(fd, |it| (it.domain, it.kind, it.state))?;
+        if kind == Kind::Datagram {
+            // SAFETY: the caller's contract.
+            return Some(with(|net| unsafe {
+                net.connect_datagrams(fd, address, length)
+            }));
         }
         // SAFETY: the caller's contract.
-        let to = match unsafe { Address::read(address, length) } {
+        let to = match unsafe { Address::read(domain, address, length) } {
             Ok(to) => to,
             Err(error) => return Some(Err(error)),
         };
-        Some(connect(fd, to))
+        Some(match state {
+            State::Connecting => Err(Errno(libc::EALREADY)),
+            State::Connected | State::Listens => Err(Errno(libc::EISCONN)),
+            State::New => match with(|net| net.take_error_of(fd)) {
+                0 => begin_connecting(fd, to),
+                error => Err(Errno(error)),
+            },
+        })
     }
 
-    fn listens(&self, fd: c_int) -> bool {
-        is_ours(fd) && change(fd, |it| it.state == State::Listens) == Some(true)
+    fn connected(&self, fd: c_int) -> SysResult {
+        let is_unix = || {
+            // SAFETY: the options are ints.
+            let int = |option| unsafe { sys::socket_option::<c_int>(fd, option) };
+            int(libc::SO_DOMAIN) == Ok(libc::AF_UNIX) && int(libc::SO_TYPE) != Ok(libc::SOCK_DGRAM)
+        };
+        if with(|net| net.sockets.id(fd)).is_some() || !is_unix() {
+            return Ok(0);
+        }
+        // SAFETY: the option is such a structure.
+        let peer = unsafe { sys::socket_option::<libc::ucred>(fd, libc::SO_PEERCRED) };
+        if peer.is_ok_and(|it| it.pid as u32 != std::process::id()) {
+            world::refused("connect: a Unix socket of another process");
+            // SAFETY: no pointers.
+            let _ = unsafe { call!(libc::SYS_shutdown, fd, libc::SHUT_RDWR) };
+            return Err(Errno(libc::ECONNREFUSED));
+        }
+        Ok(0)
+    }
+
+    fn listens(&self, fd: c_int) -> Result<bool, Errno> {
+        with(|net| match net.sockets.by_fd(fd) {
+            Some(&mut Socket {
+                state: State::Listens,
+                node,
+                ..
+            }) => net.room_for_socket(node).map(|()| true),
+            _ => Ok(false),
+        })
     }
 
     unsafe fn accepted(
@@ -79,276 +466,191 @@ impl Network for Sockets {
         length: *mut socklen_t,
     ) {
         let peer = with(|net| {
-            let found = net.listeners.iter_mut().find(|(_, it)| it.fd == listener)?;
-            let (local, peer) = (*found.0, found.1.pending.pop_front());
-            let socket = Socket {
-                node: found.1.node,
-                local: Some(local),
-                peer,
-                state: State::Connected,
-            };
-            net.sockets.insert(fd, socket);
-            peer
+            let listener = net.sockets.by_fd(listener)?;
+            let (peer, local, wire) = listener.pending.pop_front()?;
+            let mut socket = new(listener.node, listener.domain, Kind::Stream, fd, -1);
+            socket.state = State::Connected;
+            socket.options = listener.options.clone();
+            (socket.local, socket.peer) = (Some(local), Some(peer));
+            socket.end = Some((wire, 1));
+            let domain = socket.domain;
+            let id = net.add(fd, socket);
+            net.accepted_at(wire, id);
+            Some((peer, domain))
         });
-        if let Some(peer) = peer {
+        if let Some((peer, domain)) = peer {
             // SAFETY: the caller's contract.
-            unsafe { peer.write(address, length) };
+            unsafe { peer.write(domain, address, length) };
         }
     }
 
-    fn ignores_option(&self, fd: c_int, level: c_int, option: c_int) -> bool {
-        const MEANT: [c_int; 2] = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
-        is_ours(fd) && !(level == libc::SOL_SOCKET && MEANT.contains(&option))
+    unsafe fn set_option(
+        &self,
+        fd: c_int,
+        level: c_int,
+        option: c_int,
+        value: *const c_void,
+        length: socklen_t,
+    ) -> Option<SysResult> {
+        // SAFETY: the caller's contract.
+        unsafe { options::set(fd, level, option, value, length) }
     }
 
     fn duplicated(&self, fd: c_int, new: c_int) {
         timers::duplicated(fd, new);
-        if is_ours(fd) {
-            with(|net| {
-                if let Some(socket) = net.sockets.get(&fd).cloned() {
-                    net.sockets.insert(new, socket);
-                }
-            });
-        }
-    }
-
-    fn closing(&self, fd: c_int) {
-        timers::closing(fd);
-        if is_ours(fd) {
-            with(|net| {
-                net.sockets.remove(&fd);
-                net.listeners.retain(|_, it| it.fd != fd);
-            });
-        }
-    }
-
-    fn address_of(&self, name: &CStr) -> Option<&'static CStr> {
-        if !world::is_inside_run() || name.is_empty() {
-            return None;
-        }
-        if name == c"localhost" {
-            return Some(c"127.0.0.1");
-        }
         with(|net| {
-            net.nodes
-                .iter()
-                .find(|it| *it.name == *name)
-                .map(|it| it.text)
+            let id = net.sockets.id(fd);
+            net.close(new);
+            if let Some(id) = id {
+                net.sockets.name(new, id);
+            }
+        });
+    }
+
+    fn received(&self, fd: c_int) {
+        let file = file(fd);
+        with(|net| {
+            let found = net.sockets.all.iter().rposition(|it| it.file == file);
+            let Some(id) = found.map(|it| it as u32) else {
+                return;
+            };
+            let socket = net.sockets.get(id);
+            if socket.descriptors.is_empty() {
+                net.nodes[socket.node as usize].sockets += 1;
+                if let Some(local) = socket.local {
+                    net.sockets.bind(id, local);
+                }
+            }
+            net.sockets.name(fd, id);
+        });
+    }
+
+    fn closing(&self, fds: RangeInclusive<c_int>) {
+        timers::closing(&fds);
+        with(|net| {
+            let last = *fds.end().min(&(net.sockets.numbers.len() as c_int - 1));
+            (*fds.start()..=last).for_each(|fd| net.close(fd));
+        });
+    }
+
+    fn has_datagrams(&self, fd: c_int) -> Option<bool> {
+        change(fd, |it| it.kind == Kind::Datagram)
+    }
+
+    unsafe fn send(&self, fd: c_int, message: &msghdr) -> SysResult {
+        // SAFETY: the caller's contract.
+        with(|net| unsafe { net.send_datagram(fd, message) })
+    }
+
+    unsafe fn receive(&self, fd: c_int, message: &mut msghdr, flags: c_int) -> SysResult {
+        // SAFETY: the caller's contract.
+        with(|net| unsafe { net.receive_datagram(fd, message, flags) })
+    }
+
+    fn begin(&self, fd: c_int, interest: Interest, length: usize) -> Result<usize, Errno> {
+        with(|net| {
+            if change_of(net, fd) == Some(State::New) {
+                return match net.take_error_of(fd) {
+                    0 if interest == Interest::Read => Err(Errno(libc::ENOTCONN)),
+                    0 => Err(Errno(libc::EPIPE)),
+                    error => Err(Errno(error)),
+                };
+            }
+            net.part(length)
         })
     }
-}
 
-/// Closes the sockets of a node.
-pub(super) fn crash(node: u32) {
-    let (ends, fds) = with(|net| {
-        let of_node = |nodes: &[u32; 2]| nodes.contains(&node);
-        let ends: Vec<_> = net
-            .wires
-            .values()
-            .filter(|it| of_node(&it.1))
-            .map(|it| it.0)
-            .collect();
-        let fds = net.sockets.iter().filter(|(_, it)| it.node == node);
-        let fds: Vec<_> = fds.map(|(fd, _)| *fd).collect();
-        net.sockets.retain(|_, it| it.node != node);
-        net.listeners.retain(|_, it| it.node != node);
-        (ends, fds)
-    });
-    for fd in fds {
-        let _ = fds::close(fd);
-    }
-    for end in ends.into_iter().flatten() {
-        // SAFETY: no pointers. Its thread, on no node, closes it.
-        let _ = unsafe { call!(libc::SYS_shutdown, end, libc::SHUT_RDWR) };
-    }
-}
-
-/// Connects a socket, or begins to if it must not wait.
-fn connect(fd: c_int, to: Address) -> SysResult {
-    match change(fd, |it| it.state) {
-        Some(State::New | State::Failed(_)) => {}
-        Some(State::Connecting) => return Err(Errno(libc::EALREADY)),
-        _ => return Err(Errno(libc::EISCONN)),
-    }
-    let node = world::own_node();
-    let near = become_pair(fd)?;
-    let local = with(|net| {
-        let wanted = net.sockets.get(&fd).and_then(|it| it.local);
-        let local = net.complete(node, wanted);
-        if let Some(socket) = net.sockets.get_mut(&fd) {
-            (socket.local, socket.state) = (Some(local), State::Connecting);
+    fn outcome(&self, fd: c_int, result: SysResult) -> SysResult {
+        if !matches!(result, Ok(0) | Err(Errno(libc::EPIPE | libc::ECONNRESET))) {
+            return result;
         }
-        local
-    });
-    let to = Address {
-        host: address::seen_from(node, to.host),
-        ..to
-    };
-    // SAFETY: no pointers.
-    let flags = unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }?;
-    let attempt = Attempt {
-        fd,
-        near,
-        local,
-        to,
+        match with(|net| net.take_error_of(fd)) {
+            0 => result,
+            error => Err(Errno(error)),
+        }
+    }
+
+    fn addresses_of(&self, name: &CStr) -> Option<[&'static CStr; 2]> {
+        names::addresses_of(name)
+    }
+
+    unsafe fn name_of(&self, address: *const sockaddr, length: socklen_t) -> Option<&'static CStr> {
+        // SAFETY: the caller's contract.
+        unsafe { Address::read_any(address, length) }.and_then(names::name_of)
+    }
+
+    fn refused(&self, call: &'static str) {
+        world::refused(call);
+    }
+}
+
+fn change_of(net: &mut Network, fd: c_int) -> Option<State> {
+    net.sockets.by_fd(fd).map(|it| it.state)
+}
+
+/// Begins to connect, with a new pair if an earlier attempt has broken the old one.
+fn begin_connecting(fd: c_int, to: Address) -> SysResult {
+    if change(fd, |it| it.other < 0) == Some(true) {
+        let [new, other] = pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC)?;
+        exchange(fd, new)?;
+        change(fd, |it| it.other = other);
+    }
+    with(|net| net.begin_connecting(fd, to))
+}
+
+/// Returns a socket.
+fn new(node: u32, domain: c_int, kind: Kind, fd: c_int, other: c_int) -> Socket {
+    Socket {
         node,
-    };
-    if flags as c_int & libc::O_NONBLOCK == 0 {
-        return attempt.finish(0).map(|()| 0);
+        domain,
+        kind,
+        state: State::New,
+        descriptors: Vec::new(),
+        file: file(fd),
+        other,
+        end: None,
+        local: None,
+        peer: None,
+        error: 0,
+        options: options::Options::default(),
+        name: Vec::new(),
+        pending: VecDeque::new(),
     }
-    // Until the connection is there, the program must not find the socket ready.
-    let filled = fill(fd);
-    std::thread::spawn(move || attempt.finish(filled));
-    Err(Errno(libc::EINPROGRESS))
 }
 
-/// Makes the socket one end of a pair. Returns the other end.
-fn become_pair(fd: c_int) -> Result<c_int, Errno> {
-    let mut pair = [0; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: room for two; otherwise no pointers.
-    unsafe {
-        call!(
-            libc::SYS_socketpair,
-            libc::AF_UNIX,
-            kind,
-            0,
-            pair.as_mut_ptr()
-        )?;
-        let flags = call!(libc::SYS_fcntl, fd, libc::F_GETFL)?;
-        let own = call!(libc::SYS_fcntl, fd, libc::F_GETFD)?;
-        let _ = fds::closing(fd);
-        let closes = if own as c_int & libc::FD_CLOEXEC != 0 {
-            libc::O_CLOEXEC
-        } else {
-            0
-        };
-        call!(libc::SYS_dup3, pair[0], fd, closes)?;
-        call!(libc::SYS_fcntl, fd, libc::F_SETFL, flags)?;
-        let _ = call!(libc::SYS_close, pair[0]);
+impl Network {
+    fn add(&mut self, fd: c_int, socket: Socket) -> u32 {
+        self.close(fd); // Of one that was closed unseen.
+        self.nodes[socket.node as usize].sockets += 1;
+        let id = self.sockets.add(socket);
+        self.sockets.name(fd, id);
+        id
     }
-    fds::created(fd);
-    fds::created(pair[1]);
-    Ok(pair[1])
-}
 
-/// A connection that is being made.
-struct Attempt {
-    fd: c_int,
-    /// The other end of its pair.
-    near: c_int,
-    local: Address,
-    to: Address,
-    node: u32,
-}
-
-impl Attempt {
-    /// Performs the handshake, and lays the wire. `filled`: so many bytes of ours are in the
-    /// socket.
-    fn finish(self, filled: usize) -> Result<(), Errno> {
-        let result = self.shake_hands();
-        change(self.fd, |it| match result {
-            Ok(_) => (it.peer, it.state) = (Some(self.to), State::Connected),
-            Err(error) => it.state = State::Failed(error.0),
-        });
-        match result {
-            Ok((far, there)) => {
-                drain(self.near, filled);
-                wire::lay([self.near, far], [self.node, there]);
-                Ok(())
-            }
-            Err(error) => {
-                let _ = fds::close(self.near); // The program finds the socket ready.
-                Err(error)
-            }
+    /// Returns whether a node may have another socket.
+    fn room_for_socket(&self, node: u32) -> Result<(), Errno> {
+        let node = &self.nodes[node as usize];
+        match node.sockets < node.most_sockets {
+            true => Ok(()),
+            false => Err(Errno(libc::EMFILE)),
         }
     }
 
-    /// Returns the end of the server's pair, and the server's node.
-    fn shake_hands(&self) -> Result<(c_int, u32), Errno> {
-        /// After six attempts of Linux (`tcp_syn_retries`).
-        const PATIENCE: u64 = 127_000_000_000;
-        /// Until the router says that there is no such host.
-        const NO_HOST: u64 = 3_000_000_000;
-        let Attempt { to, node, .. } = *self;
-        let there = with(|net| address::node_of(to.host, net.nodes.len()));
-        let Some(there) = there else {
-            sleep(NO_HOST);
-            return Err(Errno(libc::EHOSTUNREACH));
-        };
-        let travel = |from, to| {
-            let whole = wait_for_link(from, to, PATIENCE);
-            sleep(with(|net| net.delay()));
-            whole.then_some(()).ok_or(Errno(libc::ETIMEDOUT))
-        };
-        travel(node, there)?;
-        let listener = with(|net| net.listeners.get(&to).map(|it| it.name.clone()));
-        let far = listener
-            .ok_or(Errno(libc::ECONNREFUSED))
-            .and_then(|name| enter(&name));
-        if far.is_ok() {
-            with(|net| {
-                if let Some(listener) = net.listeners.get_mut(&to) {
-                    listener.pending.push_back(self.local);
-                }
-            });
+    /// Returns how many of `length` bytes are transferred, by the seed.
+    fn part(&mut self, length: usize) -> Result<usize, Errno> {
+        if self.shorts == 0.0 && self.interrupts == 0.0 {
+            return Ok(length);
         }
-        travel(there, node)?;
-        far.map(|far| (far, there))
-    }
-}
-
-/// Connects a new Unix socket to a listener's. Returns it.
-fn enter(name: &[u8]) -> Result<c_int, Errno> {
-    let (address, length) = address::of_unix(name);
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: a complete address; otherwise no pointers.
-    unsafe {
-        let far = call!(libc::SYS_socket, libc::AF_UNIX, kind, 0)? as c_int;
-        match call!(libc::SYS_connect, far, &raw const address, length) {
-            Ok(_) => {
-                let _ = call!(libc::SYS_fcntl, far, libc::F_SETFL, 0);
-                fds::created(far);
-                Ok(far)
-            }
-            Err(_) => {
-                let _ = call!(libc::SYS_close, far);
-                Err(Errno(libc::ECONNREFUSED)) // A full queue; the kernel drops the attempt.
-            }
+        self.transfers += 1;
+        let drawn = |what| random::at(self.seed, Purpose::Fault, what, self.transfers);
+        if crate::random::share(drawn(0)) < self.interrupts {
+            return Err(Errno(libc::EINTR));
+        }
+        match crate::random::share(drawn(1)) < self.shorts && length > 1 {
+            true => Ok(1 + random::scaled(drawn(2), length as u64 - 1) as usize),
+            false => Ok(length),
         }
     }
-}
-
-/// Fills the way from a socket to its other end. Returns the number of bytes.
-fn fill(fd: c_int) -> usize {
-    let bytes = [0_u8; 4096];
-    let mut filled = 0;
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    let place = bytes.as_ptr();
-    for size in [bytes.len(), 1] {
-        // SAFETY: so many bytes are there.
-        while let Ok(sent) = unsafe { call!(libc::SYS_sendto, fd, place, size, flags, 0, 0) } {
-            filled += sent;
-        }
-    }
-    filled
-}
-
-/// Takes these bytes out again, at the other end.
-fn drain(near: c_int, mut filled: usize) {
-    let mut bytes = [0_u8; 4096];
-    while filled > 0 {
-        let size = filled.min(bytes.len());
-        // SAFETY: so much room is there.
-        match unsafe { call!(libc::SYS_read, near, bytes.as_mut_ptr(), size) } {
-            Ok(read) if read > 0 => filled -= read,
-            _ => return,
-        }
-    }
-}
-
-fn to_c(result: SysResult) -> c_int {
-    sys::to_c(result) as c_int
 }
 
 /// `bind`.
@@ -361,31 +663,21 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, length: sockl
         // SAFETY: the caller's contract.
         return to_c(unsafe { call!(libc::SYS_bind, fd, address, length) });
     }
-    // SAFETY: the caller's contract.
-    to_c(
-        unsafe { Address::read(address, length) }.and_then(|wanted| {
-            let node = world::own_node();
-            with(|net| {
-                let local = net.complete(node, Some(wanted));
-                if address::node_of(local.host, net.nodes.len()) != Some(node) {
-                    return Err(Errno(libc::EADDRNOTAVAIL));
-                }
-                if net.listeners.contains_key(&local) {
-                    return Err(Errno(libc::EADDRINUSE));
-                }
-                if let Some(socket) = net.sockets.get_mut(&fd) {
-                    socket.local = Some(local);
-                }
-                Ok(0)
-            })
-        }),
-    )
+    to_c(with(|net| {
+        let Some(id) = net.sockets.id(fd) else {
+            return Err(Errno(libc::EBADF));
+        };
+        // SAFETY: the caller's contract.
+        let wanted = unsafe { Address::read(net.sockets.get(id).domain, address, length) }?;
+        net.bind(id, wanted).map(|()| 0)
+    }))
 }
 
 /// `listen`.
 #[unsafe(no_mangle)]
 pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
-    if !is_ours(fd) {
+    let is_plain = !is_ours(fd) || change(fd, |it| it.state != State::New) == Some(true);
+    if is_plain {
         // SAFETY: no pointers.
         return to_c(unsafe { call!(libc::SYS_listen, fd, backlog) });
     }
@@ -395,30 +687,49 @@ pub extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 fn begin_listening(fd: c_int, backlog: c_int) -> SysResult {
     /// Names are the machine's.
     static NAMES: AtomicU64 = AtomicU64::new(0);
+    with(|net| match net.sockets.id(fd) {
+        Some(id) if net.sockets.get(id).kind == Kind::Stream => {
+            let socket = net.sockets.get(id);
+            match socket.local {
+                Some(local) if !net.may_listen(id, local) => Err(Errno(libc::EADDRINUSE)),
+                Some(_) => Ok(()),
+                None => net.bind(id, Address::any(socket.domain)),
+            }
+        }
+        _ => Err(Errno(libc::EOPNOTSUPP)),
+    })?;
     let name = NAMES.fetch_add(1, Relaxed); // Relaxed: no other data.
     let name = format!("pirn-sim-{}-{name}", std::process::id()).into_bytes();
     let (address, length) = address::of_unix(&name);
-    // SAFETY: a complete address.
-    unsafe {
-        call!(libc::SYS_bind, fd, &raw const address, length)?;
-        call!(libc::SYS_listen, fd, backlog)?;
+    // SAFETY: a complete address; otherwise no pointers.
+    let new = unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let new = call!(libc::SYS_socket, libc::AF_UNIX, kind, 0)? as c_int;
+        call!(libc::SYS_bind, new, &raw const address, length)?;
+        call!(libc::SYS_listen, new, backlog)?;
+        new
+    };
+    exchange(fd, new)?;
+    let other = change(fd, |it| {
+        (it.name, it.state) = (name, State::Listens);
+        core::mem::replace(&mut it.other, -1)
+    });
+    wire::close(other.unwrap_or(-1));
+    Ok(0)
+}
+
+impl Network {
+    /// Returns whether no other socket listens there, or all share the port.
+    fn may_listen(&self, id: u32, local: Address) -> bool {
+        let own = self.sockets.get(id);
+        let same = self
+            .sockets
+            .bound(Kind::Stream, own.node, local.as_reached(), |it| {
+                let shares = |it: &Socket| it.options.is_set(libc::SO_REUSEPORT);
+                (it.state == State::Listens && !(shares(it) && shares(own))).then_some(0)
+            });
+        same.is_empty()
     }
-    with(|net| {
-        let node = net.sockets.get(&fd).map_or(0, |it| it.node);
-        let local = net.sockets.get(&fd).and_then(|it| it.local);
-        let local = net.complete(node, local);
-        if let Some(socket) = net.sockets.get_mut(&fd) {
-            (socket.local, socket.state) = (Some(local), State::Listens);
-        }
-        let listener = Listener {
-            name,
-            node,
-            fd,
-            pending: VecDeque::new(),
-        };
-        net.listeners.insert(local, listener);
-        Ok(0)
-    })
 }
 
 /// `getsockname`.
@@ -435,9 +746,10 @@ pub unsafe extern "C" fn getsockname(
         // SAFETY: the caller's contract.
         return to_c(unsafe { call!(libc::SYS_getsockname, fd, address, length) });
     }
-    let local = change(fd, |it| it.local).flatten();
-    // SAFETY: the caller's contract.
-    unsafe { local.unwrap_or(Address::ANY).write(address, length) };
+    if let Some((local, domain)) = change(fd, |it| (it.local(), it.domain)) {
+        // SAFETY: the caller's contract.
+        unsafe { local.write(domain, address, length) };
+    }
     0
 }
 
@@ -455,45 +767,12 @@ pub unsafe extern "C" fn getpeername(
         // SAFETY: the caller's contract.
         return to_c(unsafe { call!(libc::SYS_getpeername, fd, address, length) });
     }
-    match change(fd, |it| it.peer).flatten() {
-        Some(peer) => {
+    match change(fd, |it| it.peer.map(|peer| (peer, it.domain))).flatten() {
+        Some((peer, domain)) => {
             // SAFETY: the caller's contract.
-            unsafe { peer.write(address, length) };
+            unsafe { peer.write(domain, address, length) };
             0
         }
         None => to_c(Err(Errno(libc::ENOTCONN))),
     }
-}
-
-/// `getsockopt`.
-///
-/// # Safety
-/// As for libc's function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockopt(
-    fd: c_int,
-    level: c_int,
-    option: c_int,
-    value: *mut c_void,
-    length: *mut socklen_t,
-) -> c_int {
-    if (level, option) == (libc::SOL_SOCKET, libc::SO_ERROR) && is_ours(fd) {
-        let failed = change(fd, |it| match it.state {
-            State::Failed(error) => {
-                it.state = State::New;
-                Some(error)
-            }
-            _ => None,
-        });
-        if let Some(error) = failed.flatten() {
-            // SAFETY: the caller's contract: the option is an int.
-            unsafe {
-                value.cast::<c_int>().write(error);
-                *length = size_of::<c_int>() as socklen_t;
-            }
-            return 0;
-        }
-    }
-    // SAFETY: the caller's contract.
-    to_c(unsafe { call!(libc::SYS_getsockopt, fd, level, option, value, length) })
 }

@@ -442,6 +442,11 @@ fn count_registered(before: u32, after: u32) {
     }
 }
 
+/// Returns whether the poller has descriptors whose events it reports.
+pub fn any_registered() -> bool {
+    REGISTERED_COUNT.load(Ordering::Relaxed) > 0 // Relaxed: asked where no thread registers one.
+}
+
 /// Returns the number of descriptors that are registered with the poller, and the bytes of the
 /// table.
 #[inline]
