@@ -139,6 +139,7 @@ unsafe fn point_of_posix<R: CallResult>(libcs: impl FnOnce() -> R, ours: impl Fn
 /// As for [`point`].
 #[inline(always)]
 pub(crate) unsafe fn beginning() {
+    simulation::point(Point::Call);
     if posix::is_on() && !no_suspend::is_on() {
         // SAFETY: the caller's contract.
         unsafe { pthread_testcancel() };

@@ -164,6 +164,7 @@ macro_rules! interposed {
     )*) => {$(
         $crate::registry::interposed! {
             @function [$($doc),*] $name($($arg: $ty),*) -> $ret {
+                pirn_rt::sched::simulation::point(pirn_rt::sched::simulation::Point::Call);
                 let args = $crate::forward::args([$($value as usize),*]);
                 $crate::forward::if_cached(
                     $crate::registry::c_name!($name), || $at_hand, libc::$number, args,
@@ -208,6 +209,7 @@ macro_rules! interposed {
         }
     };
     (@call Pool $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty = $number:ident($($value:expr),*)) => {{
+        pirn_rt::sched::simulation::point(pirn_rt::sched::simulation::Point::Call);
         let args = $crate::forward::args([$($value as usize),*]);
         let name = $crate::registry::c_name!($name);
         $crate::forward::bounded_call(name, libc::$number, args) as $ret

@@ -1,12 +1,13 @@
 //! What the program takes for random: from the seed, for the simulation's threads.
 
+use crate::kernel::buffers;
 use crate::run::is_inside;
 use crate::world;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::slice;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use libc::{c_uint, iovec, size_t, ssize_t};
+use libc::{c_uint, size_t, ssize_t};
 use pirn_rt::sys::{SysResult, call};
 
 /// `getrandom`.
@@ -54,7 +55,7 @@ static OPENED: AtomicBool = AtomicBool::new(false);
 /// As for the system call.
 pub(crate) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<SysResult> {
     match number {
-        libc::SYS_openat => {
+        libc::SYS_openat if a[1] != 0 => {
             // SAFETY: the caller's contract: a path.
             let path = unsafe { CStr::from_ptr(a[1] as *const c_char) };
             if path == c"/dev/urandom" || path == c"/dev/random" {
@@ -66,10 +67,9 @@ pub(crate) unsafe fn call(number: c_long, a: [usize; 6]) -> Option<SysResult> {
             if !is_device(a[0] as c_int) || a[2] > libc::UIO_MAXIOV as usize {
                 return None;
             }
-            // SAFETY: the caller's contract: buffers.
-            let buffers = unsafe { slice::from_raw_parts(a[1] as *const iovec, a[2]) };
             let mut filled = 0;
-            for buffer in buffers {
+            // SAFETY: the caller's contract.
+            for buffer in unsafe { buffers(a) } {
                 // SAFETY: the caller's contract.
                 filled += unsafe { getrandom(buffer.iov_base, buffer.iov_len, 0) } as usize;
             }

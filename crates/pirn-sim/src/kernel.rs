@@ -4,7 +4,7 @@
 use crate::{clock, disk, entropy, timers, world};
 use core::ffi::{c_int, c_long, c_void};
 use core::mem::zeroed;
-use libc::{off_t, pid_t, rusage, sigset_t, size_t, tms};
+use libc::{iovec, off_t, pid_t, rusage, sigset_t, size_t, tms};
 use pirn_libc::simulated::Kernel;
 use pirn_rt::glibc::symbols::real;
 use pirn_rt::sched::simulation;
@@ -52,6 +52,18 @@ impl Kernel for Calls {
         if world::is_inside_run() {
             disk::opened(fd, by_stdio);
         }
+    }
+}
+
+/// Returns the buffers of a call that reads or writes.
+///
+/// # Safety
+/// As for `readv`.
+pub(crate) unsafe fn buffers<'a>([_, place, count, ..]: [usize; 6]) -> &'a [iovec] {
+    match count {
+        0 => &[],
+        // SAFETY: the caller's contract.
+        _ => unsafe { core::slice::from_raw_parts(place as *const iovec, count) },
     }
 }
 

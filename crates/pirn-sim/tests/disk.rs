@@ -3,6 +3,7 @@
 use pirn_sim::net::{self, node};
 use pirn_sim::{Outcome, Report, Sim, disk};
 use std::collections::HashSet;
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -494,6 +495,9 @@ fn what_is_not_seen_is_refused() {
         assert!(map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE));
         let away = fs::rename(&path, std::env::temp_dir().join("pirn-sim-away")).unwrap_err();
         assert_eq!(away.raw_os_error(), Some(libc::EXDEV));
+        let path = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: strings, and a stream.
+        unsafe { libc::fclose(libc::fopen(path.as_ptr(), c"w".as_ptr())) };
     });
     passes(&report);
     let names: Vec<_> = report
@@ -501,5 +505,53 @@ fn what_is_not_seen_is_refused() {
         .iter()
         .map(|it| it.split(' ').next().unwrap())
         .collect();
-    assert_eq!(names, ["open", "mmap"]);
+    assert_eq!(names, ["open", "mmap", "fopen"]);
+}
+
+#[test]
+fn names_that_libc_makes_and_removes_are_seen() {
+    let before = |folder: &Path| {
+        File::create(folder.join("it")).unwrap();
+        sync_folder(folder);
+        let path = |name| CString::new(folder.join(name).to_str().unwrap()).unwrap();
+        // SAFETY: strings, the second of which may be changed.
+        unsafe {
+            assert_eq!(libc::remove(path("it").as_ptr()), 0);
+            assert_ne!(libc::mkstemp(path("other-XXXXXX").into_raw()), -1);
+        }
+    };
+    let after = |folder: &Path| {
+        let other = fs::read_dir(folder).unwrap().flatten();
+        let mut other = other.filter(|it| it.file_name() != "it");
+        (folder.join("it").exists(), other.next().is_some())
+    };
+    let seen = found(40, before, after);
+    assert_eq!(seen.len(), 4, "{seen:?}");
+}
+
+#[test]
+fn calls_on_files_are_points() {
+    let fails =
+        |test: fn()| (0..100).any(|seed| Sim::new().run(seed, test).outcome != Outcome::Passed);
+    assert!(fails(|| {
+        let path = disk::folder().join("it");
+        File::create(&path).unwrap().write_all_at(&[0], 0).unwrap();
+        let add = || {
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, 0).unwrap();
+            file.write_all_at(&[byte[0] + 1], 0).unwrap();
+        };
+        thread::scope(|scope| drop([scope.spawn(add), scope.spawn(add)]));
+        assert_eq!(fs::read(&path).unwrap(), [2]);
+    }));
+    assert!(fails(|| {
+        let path = disk::folder().join("it");
+        let make = || {
+            if !path.exists() {
+                fs::create_dir(&path).unwrap();
+            }
+        };
+        thread::scope(|scope| drop([scope.spawn(make), scope.spawn(make)]));
+    }));
 }

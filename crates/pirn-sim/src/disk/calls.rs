@@ -7,11 +7,12 @@
 use super::contents::{Change, Dirty, read_at};
 use super::names::{Deed, Name, Old};
 use super::{DISKS, Disks, USED};
+use crate::kernel::buffers;
 use crate::world;
 use core::ffi::{CStr, c_char, c_int, c_long};
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
-use libc::{iovec, off_t};
+use libc::off_t;
 use pirn_rt::arch;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use std::ffi::OsStr;
@@ -141,13 +142,10 @@ unsafe fn extent(number: c_long, a: [usize; 6]) -> Option<Extent> {
         synced: false,
     };
     let write = |fd, at, length| Some(extent(fd, at, length, Kind::Write));
-    // SAFETY: the caller's contract: null or an offset; buffers.
+    // SAFETY: the caller's contract: null or an offset.
     let offset = |place: usize| unsafe { (place as *const off_t).as_ref() }.map(|it| *it as usize);
-    // SAFETY: the caller's contract: null or an offset; buffers.
-    let length = || unsafe {
-        let buffers = core::slice::from_raw_parts(a[1] as *const iovec, a[2]);
-        buffers.iter().map(|it| it.iov_len).sum()
-    };
+    // SAFETY: the caller's contract.
+    let length = || unsafe { buffers(a) }.iter().map(|it| it.iov_len).sum();
     match number {
         libc::SYS_write => write(a[0], None, a[2]),
         libc::SYS_pwrite64 => write(a[0], Some(a[3]), a[2]),
@@ -206,8 +204,11 @@ fn of_descriptor(fd: c_int) -> PathBuf {
 /// Returns a path as an absolute one.
 ///
 /// # Safety
-/// `path` is a C string.
+/// `path` is null or a C string.
 unsafe fn absolute(dir: c_int, path: usize) -> Option<PathBuf> {
+    if path == 0 {
+        return None; // The kernel refuses it, as it does an empty one.
+    }
     // SAFETY: the caller's contract.
     let path = unsafe { CStr::from_ptr(path as *const c_char) }.to_bytes();
     if path.is_empty() {
@@ -237,7 +238,7 @@ impl Disks {
     /// Returns the name that a path is, if its folder is on a disk.
     ///
     /// # Safety
-    /// `path` is a C string.
+    /// `path` is null or a C string.
     unsafe fn place(&self, dir: usize, path: usize) -> Option<Place> {
         // SAFETY: the caller's contract.
         let path = unsafe { absolute(dir as c_int, path) }?;

@@ -38,11 +38,7 @@ pub(crate) use calls::{call, opened, refuses_to_map};
 /// # Panics
 /// Outside of a simulation, and if there can be no folder.
 pub fn folder() -> PathBuf {
-    assert!(
-        world::is_inside_run(),
-        "pirn: a disk of a simulation is used where there is none"
-    );
-    let node = world::own_node();
+    let node = own_node();
     let made = with(|disks| disks.folder_of(node));
     made.unwrap_or_else(|error| panic!("pirn: no folder for a disk: {error}"))
 }
@@ -50,8 +46,20 @@ pub fn folder() -> PathBuf {
 /// Sets the share of calls that fail: what writes, grows or makes files with `ENOSPC` or `EIO`, and
 /// `fsync` with `EIO`. As on Linux, what `fsync` has failed to write can be read, is not written by
 /// the next `fsync`, which succeeds, and is lost in a crash. Otherwise 0.
+///
+/// # Panics
+/// Outside of a simulation.
 pub fn errors(share: f64) {
+    own_node();
     with(|disks| disks.errors = share);
+}
+
+fn own_node() -> u32 {
+    assert!(
+        world::is_inside_run(),
+        "pirn: a disk of a simulation is used where there is none"
+    );
+    world::own_node()
 }
 
 /// The disks of all nodes.

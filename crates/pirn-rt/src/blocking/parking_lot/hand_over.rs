@@ -15,7 +15,7 @@
 
 use crate::blocking::parking_lot::LOCK;
 use crate::no_suspend::{self, NoSuspend};
-use crate::sched::{self, Holder, mount};
+use crate::sched::{self, Holder, mount, simulation};
 use crate::sys;
 use crate::time::{self, Deadline};
 use crate::vthread::wait_reason::{Kind, WaitReason};
@@ -56,10 +56,12 @@ pub(super) fn is_free_lock(key: usize) -> bool {
     }
 }
 
-/// Returns whether the running thread gives way to the threads that it wakes.
+/// Returns whether the running thread gives way to the threads that it wakes. In a simulation it
+/// does only to those that get a lock: how often it did before must not matter.
 fn may_give_way(is_lock: bool, processor: Option<Holder<'_>>) -> bool {
     is_lock
         || match processor {
+            Some(_) if simulation::is_running() => false,
             Some(processor) => processor.may_give_way(),
             None => may_nap(),
         }
