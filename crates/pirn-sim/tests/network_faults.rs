@@ -281,8 +281,8 @@ fn chaos_does_the_same_again_and_ends_with_a_whole_network() {
                 })
             })
             .collect();
-        net::chaos(&nodes, 5 * SECOND, 300 * SECOND);
-        thread::sleep(400 * SECOND);
+        net::chaos(&nodes, 5 * SECOND, 100 * SECOND);
+        thread::sleep(150 * SECOND);
         for peer in ["one:7", "two:7", "three:7"] {
             echo(&mut TcpStream::connect(peer).unwrap()).unwrap();
         }

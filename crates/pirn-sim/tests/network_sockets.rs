@@ -494,3 +494,34 @@ fn a_client_that_gives_up_after_the_server_knows_of_it_has_sent_nothing() {
         thread::sleep(SECOND);
     });
 }
+
+#[test]
+fn a_socket_that_was_refused_tries_again_and_blocks_as_before() {
+    passes(|| {
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+        // SAFETY: it has just been made.
+        let mut stream = unsafe { TcpStream::from_raw_fd(fd) };
+        let connect = || {
+            // SAFETY: zeros are an address; it is complete.
+            unsafe {
+                let mut to: libc::sockaddr_in = mem::zeroed();
+                (to.sin_family, to.sin_port) = (libc::AF_INET as u16, 9_u16.to_be());
+                let size = size_of::<libc::sockaddr_in>() as u32;
+                libc::connect(fd, (&raw const to).cast(), size)
+            }
+        };
+        assert_eq!(connect(), -1);
+        let error = std::io::Error::last_os_error();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let listener = TcpListener::bind("127.0.0.1:9").unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            thread::sleep(SECOND);
+            stream.write_all(b"x").unwrap();
+        });
+        assert_eq!(connect(), 0);
+        stream.read_exact(&mut [0]).unwrap();
+        server.join().unwrap();
+    });
+}

@@ -6,7 +6,7 @@ use crate::random::{self, Purpose};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ops::RangeInclusive;
-use pirn_rt::blocking::fds;
+use pirn_rt::blocking::fds::{self, status_flags};
 use pirn_rt::sched::simulation;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::vthread;
@@ -325,7 +325,9 @@ pub(super) fn pair(kind: c_int) -> Result<[c_int; 2], Errno> {
 pub(super) fn exchange(fd: c_int, new: c_int) -> SysResult {
     // SAFETY: room for what is read and written.
     unsafe {
+        // The program's: the runtime may have lent it `O_NONBLOCK`, for this call of `connect`.
         let flags = call!(libc::SYS_fcntl, fd, libc::F_GETFL)?;
+        let flags = status_flags::visible(fd, flags as c_int);
         let own = call!(libc::SYS_fcntl, fd, libc::F_GETFD)?;
         call!(libc::SYS_fcntl, new, libc::F_SETFL, flags)?;
         for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
