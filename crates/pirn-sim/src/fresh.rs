@@ -70,6 +70,11 @@ impl Runner<'_> {
         let Some(name) = &self.name else {
             return "not run in a fresh process: the test's name is not known".to_owned();
         };
+        // Each of several simulations of a test would start processes for all before it, which do
+        // as well.
+        if env::var_os(VARIABLE).is_some() {
+            return "in a fresh process, for a later simulation of the test".to_owned();
+        }
         match elsewhere(name, core::slice::from_ref(first), options) {
             Ok(report) if report.hash == seen.hash => {
                 format!("in a fresh process: the same {} points", report.points)

@@ -361,3 +361,17 @@ fn threads_that_a_run_leaves_asleep_change_no_other_run() {
         assert_eq!(hash(), first);
     }
 }
+
+#[test]
+fn a_fresh_process_starts_none_for_earlier_simulations_of_the_test() {
+    let fails = || assert!(!pirn_sim::chance(0.5));
+    let first = Sim::new().try_check(fails).unwrap_err().confirmed;
+    if std::env::var_os("PIRN_SIM_RUN").is_some() {
+        assert!(first.ends_with("for a later simulation of the test"));
+    }
+    let second = Sim::new().try_check(fails).unwrap_err().confirmed;
+    assert!(
+        second.starts_with("in a fresh process: the same "),
+        "{second}"
+    );
+}

@@ -11,7 +11,8 @@ mod locks;
 mod memory;
 mod network;
 
-use pirn_sim::{Failure, Outcome, Sim, Strategy};
+use pirn_sim::{Failure, Sim, Strategy};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -86,10 +87,37 @@ impl Bug {
     }
 
     /// Returns the first failure of the broken program.
-    fn first(&self, seeds: std::ops::Range<u64>) -> Option<Box<Failure>> {
+    fn first(&self, seeds: Range<u64>) -> Option<Box<Failure>> {
         let program = self.program;
         let sim = self.sim.clone().seeds(seeds);
         sim.try_check(move || program(false)).err()
+    }
+
+    /// Prints its row of a table.
+    fn measure(&self) {
+        let until = |range: u64| {
+            let seeds = range * 1000..(range + 1) * 1000;
+            self.first(seeds).map_or(1000, |failure| failure.passed + 1)
+        };
+        let mean = (20..32).map(until).sum::<u64>() as f64 / 12.0;
+        let (mut seed, mut failures) = (0, Vec::new());
+        while failures.len() < 50
+            && let Some(failure) = self.first(seed..1000)
+        {
+            seed = failure.report.seed + 1;
+            failures.push(failure.needed.map(|it| it.len()));
+        }
+        let mut switches: Vec<_> = failures.iter().flatten().copied().collect();
+        switches.sort_unstable();
+        println!(
+            "| {} | {mean:.1} | {} of {} | {:?}, {:?} | {} |",
+            self.name,
+            failures.len(),
+            if failures.len() < 50 { 1000 } else { seed },
+            switches.get(switches.len() / 2),
+            switches.last(),
+            failures.len() - switches.len(),
+        );
     }
 }
 
@@ -104,48 +132,29 @@ fn has_points() -> bool {
     report.points >= 10
 }
 
+/// Runs `show` for each bug. Not on the test's thread, where each failure would be confirmed in a
+/// fresh process.
+fn for_each(show: fn(&Bug)) {
+    let all = std::thread::spawn(move || bugs().iter().for_each(show));
+    all.join().unwrap();
+}
+
 /// Prints what docs/simulation.md says about each.
 #[test]
 #[ignore = "no test: a table"]
 fn numbers() {
-    println!("| bug | first seed, mean of 12 | failing of 1,000 | switches: median, most | lost |");
-    for bug in bugs() {
-        let until = |range: u64| {
-            let seeds = range * 1000..(range + 1) * 1000;
-            bug.first(seeds).map_or(1000, |failure| failure.passed + 1)
-        };
-        let mean = (20..32).map(until).sum::<u64>() as f64 / 12.0;
-        let program = bug.program;
-        let fails =
-            |seed: &u64| bug.sim.run(*seed, move || program(false)).outcome != Outcome::Passed;
-        let failing: Vec<_> = (0..1000).filter(fails).collect();
-        let shrunk = failing
-            .iter()
-            .take(50)
-            .filter_map(|&it| bug.first(it..it + 1));
-        let shrunk: Vec<_> = shrunk.map(|it| it.needed.map(|it| it.len())).collect();
-        let mut switches: Vec<_> = shrunk.iter().flatten().copied().collect();
-        switches.sort_unstable();
-        println!(
-            "| {} | {mean:.1} | {} | {:?}, {:?} | {} |",
-            bug.name,
-            failing.len(),
-            switches.get(switches.len() / 2),
-            switches.last(),
-            shrunk.len() - switches.len(),
-        );
-    }
+    println!("| bug | first seed, mean of 12 | failing | switches: median, most | lost |");
+    for_each(Bug::measure);
 }
 
 /// Prints the first failure of each, by which processes are compared.
 #[test]
 #[ignore = "no test: a table"]
 fn hashes() {
-    for bug in bugs() {
-        let Some(failure) = bug.first(0..1000) else {
-            continue;
-        };
-        let report = failure.report;
-        println!("{} {} {:016x}", bug.name, report.seed, report.hash);
-    }
+    for_each(|bug| {
+        if let Some(failure) = bug.first(0..1000) {
+            let report = failure.report;
+            println!("{} {} {:016x}", bug.name, report.seed, report.hash);
+        }
+    });
 }

@@ -60,8 +60,8 @@ pub fn lease(mended: bool) {
 fn ask(server: &str, question: &str) -> Result<String> {
     let address = server.to_socket_addrs()?.next();
     let address: SocketAddr = address.ok_or_else(|| Error::other("no address"))?;
-    let mut stream = TcpStream::connect_timeout(&address, SECOND)?;
-    stream.set_read_timeout(Some(SECOND))?;
+    let mut stream = TcpStream::connect_timeout(&address, SECOND / 2)?;
+    stream.set_read_timeout(Some(SECOND / 2))?;
     writeln!(stream, "{question}")?;
     let mut answer = String::new();
     match BufReader::new(stream).read_line(&mut answer)? {
@@ -83,7 +83,7 @@ fn serve(port: u16, answer: impl Fn(&str) -> String) {
 
 /// Broken: a request whose answer did not come is sent again, and done again.
 pub fn retry(mended: bool) {
-    net::loss(0.05);
+    net::loss(0.1);
     let account = Arc::new(Mutex::new((0, BTreeSet::new())));
     let servers = Arc::clone(&account);
     node("bank", move || {

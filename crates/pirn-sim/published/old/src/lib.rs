@@ -1,7 +1,9 @@
 //! What the tests of published bugs have in common.
 
-use pirn_sim::Sim;
+use pirn_sim::{Failure, Sim};
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 
 /// Returns whether the versions are those without the bugs. Not at compile time: cargo takes both
 /// workspaces' copies of this crate for the same.
@@ -35,26 +37,36 @@ pub fn is_found(bug: &str, sim: Sim, test: impl Fn() + Send + Sync + 'static) {
         }
         return;
     }
-    let failure = run(0..1000).unwrap_or_else(|| panic!("{bug} is not found"));
-    println!("{bug}: {failure}");
-    assert!(failure.needed.is_some(), "its schedule shows it");
+    let failure = run(0..10_000).unwrap_or_else(|| panic!("{bug} is not found"));
+    println!("{bug}, by run {}: {failure}", failure.passed + 1);
     if std::env::var_os("NUMBERS").is_some() {
-        let first = |range: u64| {
-            let failure = run(range * 1000..(range + 1) * 1000);
-            failure.map_or(1000, |failure| failure.passed + 1)
-        };
-        let mean = (20..32).map(first).sum::<u64>() as f64 / 12.0;
-        let failures: Vec<_> = (0..1000).filter_map(|seed| run(seed..seed + 1)).collect();
-        let needed = failures.iter().filter_map(|it| it.needed.as_ref());
-        let mut switches: Vec<_> = needed.map(Vec::len).collect();
-        switches.sort_unstable();
-        println!(
-            "| {bug} | {mean:.1} | {} | {:?}, {:?} | {} | {} points",
-            failures.len(),
-            switches.get(switches.len() / 2),
-            switches.last(),
-            failures.len() - switches.len(),
-            failure.report.points,
-        );
+        // Not on the test's thread, where each failure would be confirmed in a fresh process.
+        thread::scope(|scope| drop(scope.spawn(|| measure(bug, run))));
     }
+}
+
+/// Prints the row of a table.
+fn measure(bug: &str, run: impl Fn(Range<u64>) -> Option<Box<Failure>>) {
+    let first = |range: u64| {
+        let failure = run(range * 1000..(range + 1) * 1000);
+        failure.map_or(1000, |failure| failure.passed + 1)
+    };
+    let mean = (20..32).map(first).sum::<u64>() as f64 / 12.0;
+    let (mut seed, mut failures) = (0, Vec::new());
+    while failures.len() < 50
+        && let Some(failure) = run(seed..1000)
+    {
+        seed = failure.report.seed + 1;
+        failures.push(failure.needed.map(|it| it.len()));
+    }
+    let mut switches: Vec<_> = failures.iter().flatten().copied().collect();
+    switches.sort_unstable();
+    println!(
+        "| {bug} | {mean:.1} | {} of {} | {:?}, {:?} | {} |",
+        failures.len(),
+        if failures.len() < 50 { 1000 } else { seed },
+        switches.get(switches.len() / 2),
+        switches.last(),
+        failures.len() - switches.len(),
+    );
 }

@@ -4,6 +4,7 @@ use pirn_sim::Sim;
 use quick_cache::sync::{Cache, GuardResult};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn a_value_that_another_thread_inserts_is_there_for_all() {
@@ -12,11 +13,15 @@ fn a_value_that_another_thread_inserts_is_there_for_all() {
         let threads: Vec<_> = (0..4)
             .map(|n| {
                 let cache = Arc::clone(&cache);
+                let compute = move || {
+                    thread::sleep(Duration::from_millis(1));
+                    n
+                };
                 thread::spawn(move || match n {
-                    0 => cache.insert(0, n),
+                    0 => cache.insert(0, compute()),
                     _ => match cache.get_value_or_guard(&0, None) {
                         GuardResult::Value(_) => {}
-                        GuardResult::Guard(guard) => drop(guard.insert(n)),
+                        GuardResult::Guard(guard) => drop(guard.insert(compute())),
                         GuardResult::Timeout => unreachable!("there is no timeout"),
                     },
                 })
