@@ -1,14 +1,17 @@
-//! The seam for a simulated network: what a simulation answers in the kernel's place.
+//! The seams for a simulated network and for random bytes: what a simulation answers in place of
+//! the kernel.
 //!
-//! Its sockets are Unix sockets of the kernel's, with the descriptor that the program knows. So
-//! reading, writing, waiting and closing are the kernel's. What differs is how they are made,
-//! connected and named.
+//! The network's sockets are Unix sockets of the kernel's, with the descriptor that the program
+//! knows. So reading, writing, waiting and closing are the kernel's. What differs is how they are
+//! made, connected and named.
 
 use crate::virtual_thread;
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::slice;
 use libc::{sockaddr, socklen_t};
 use pirn_rt::sched::simulation;
-use pirn_rt::sys::SysResult;
+use pirn_rt::sys::{SysResult, call};
 use std::sync::OnceLock;
 
 /// A network that threads of a simulation see. `None` always means that the kernel is to answer.
@@ -54,6 +57,50 @@ pub trait Network: Sync {
 
     /// Returns a host's address as text for `getaddrinfo`, which so asks no server.
     fn address_of(&self, name: &CStr) -> Option<&'static CStr>;
+}
+
+/// Fills a buffer with random bytes, if there is a run.
+pub type Fill = fn(&mut [u8]) -> bool;
+
+static RANDOM: OnceLock<Fill> = OnceLock::new();
+
+/// Installs what simulated threads read from the kernel's devices of random bytes, once.
+pub fn install_random(fill: Fill) {
+    let _ = RANDOM.set(fill);
+}
+
+/// Reads from a device of random bytes, `/dev/random` or `/dev/urandom`, if the running thread is
+/// simulated and this is one.
+///
+/// # Safety
+/// As for `read`.
+#[inline(always)]
+pub(crate) unsafe fn read_random(fd: c_int, to: *mut c_void, length: usize) -> Option<SysResult> {
+    match simulation::is_running() {
+        false => None,
+        // SAFETY: the caller's contract.
+        true => unsafe { read_random_here(fd, to, length) },
+    }
+}
+
+#[cold]
+unsafe fn read_random_here(fd: c_int, to: *mut c_void, length: usize) -> Option<SysResult> {
+    const DEVICES: [(u32, u32); 2] = [(1, 8), (1, 9)];
+    let fill = RANDOM.get().filter(|_| virtual_thread().is_some())?;
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the kernel fills in the status, if it succeeds; the caller's contract for the buffer.
+    unsafe {
+        call!(libc::SYS_fstat, fd, status.as_mut_ptr()).ok()?;
+        let libc::stat {
+            st_mode, st_rdev, ..
+        } = status.assume_init();
+        let device = (libc::major(st_rdev), libc::minor(st_rdev));
+        if st_mode & libc::S_IFMT != libc::S_IFCHR || !DEVICES.contains(&device) {
+            return None;
+        }
+        to.write_bytes(0, length);
+        fill(slice::from_raw_parts_mut(to.cast(), length)).then_some(Ok(length))
+    }
 }
 
 static NETWORK: OnceLock<&'static dyn Network> = OnceLock::new();

@@ -4,7 +4,7 @@ use crate::net::Sockets;
 use crate::schedule::Switch;
 use crate::strategy::Strategy;
 use crate::world::{self, Options, Outcome, Seen, Step, World};
-use crate::{clock, points};
+use crate::{clock, entropy, points};
 use core::time::Duration;
 use pirn_rt::no_suspend::NoSuspend;
 use pirn_rt::sched::{self, simulation};
@@ -107,7 +107,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
 const ROOT_STACK: usize = 2 << 20;
 
 /// Starts the runtime with the simulator.
-fn prepare() -> io::Result<()> {
+pub(crate) fn prepare() -> io::Result<()> {
     static ONCE: Once = Once::new();
     unsafe extern "C" {
         safe fn pirn_make_pthreads_virtual(which: core::ffi::c_int);
@@ -118,6 +118,7 @@ fn prepare() -> io::Result<()> {
     ONCE.call_once(|| {
         points::keep();
         pirn_libc::simulated::install(&Sockets);
+        pirn_libc::simulated::install_random(entropy::fill);
         pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();

@@ -51,6 +51,10 @@ pub unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
 /// As for [`read`].
 #[inline(never)]
 unsafe fn read_here(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+    // SAFETY: the caller's contract, here and below.
+    if let Some(result) = unsafe { simulated::read_random(fd, buffer, length) } {
+        return sys::to_c(result);
+    }
     // SAFETY: the caller's contract.
     sys::to_c(unsafe {
         if vthread::parkable().is_none() {
