@@ -103,13 +103,13 @@ fn calendar() -> u64 {
     (now() - START + CALENDAR).saturating_add_signed(net::skew(world::own_node()))
 }
 
-/// `time`: seconds of the calendar.
+/// `time`: seconds of the calendar, of the clock that libc's function reads.
 ///
 /// # Safety
 /// As for libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(to: *mut time_t) -> time_t {
-    let seconds = (time::clock(libc::CLOCK_REALTIME) / 1_000_000_000) as time_t;
+    let seconds = (time::clock(libc::CLOCK_REALTIME_COARSE) / 1_000_000_000) as time_t;
     if !to.is_null() {
         // SAFETY: the caller's contract.
         unsafe { to.write(seconds) };

@@ -8,23 +8,36 @@ use core::mem::MaybeUninit;
 use core::slice;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{c_uint, size_t, ssize_t};
+use pirn_rt::glibc::symbols::real;
+use pirn_rt::sched::simulation;
 use pirn_rt::sys::{SysResult, call};
+
+/// Fills a buffer by the seed, if there is a run.
+pub(crate) fn fill(buffer: &mut [u8]) -> bool {
+    world::draw(|streams| streams.data.fill(buffer)).is_some()
+}
 
 /// `getrandom`.
 ///
 /// # Safety
 /// As for libc's function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
-    if is_inside() {
+pub unsafe extern "C-unwind" fn getrandom(
+    to: *mut c_void,
+    length: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    if simulation::is_running() && is_inside() {
         // SAFETY: the caller's contract.
         let buffer = unsafe { slice::from_raw_parts_mut(to.cast(), length) };
-        if world::draw(|streams| streams.data.fill(buffer)).is_some() {
+        if fill(buffer) {
             return length as ssize_t;
         }
     }
-    // SAFETY: the caller's contract.
-    unsafe { libc::syscall(libc::SYS_getrandom, to, length, flags) as ssize_t }
+    // SAFETY: libc's function; the caller's contract.
+    unsafe {
+        real!(unwinding fn getrandom(to: *mut c_void, length: size_t, flags: c_uint) -> ssize_t)
+    }
 }
 
 /// `getentropy`: up to 256 bytes.
@@ -32,7 +45,7 @@ pub unsafe extern "C" fn getrandom(to: *mut c_void, length: size_t, flags: c_uin
 /// # Safety
 /// As for libc's function.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getentropy(to: *mut c_void, length: size_t) -> c_int {
+pub unsafe extern "C-unwind" fn getentropy(to: *mut c_void, length: size_t) -> c_int {
     if length > 256 {
         // SAFETY: the thread's own.
         unsafe { *libc::__errno_location() = libc::EIO };

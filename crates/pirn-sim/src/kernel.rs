@@ -1,7 +1,7 @@
 //! What threads of a simulation find in the kernel's place, but for sockets; and what they are
 //! refused, because it would be in real time or beside the simulation.
 
-use crate::{clock, disk, entropy, timers, world};
+use crate::{clock, disk, entropy, program, timers, world};
 use core::ffi::{c_int, c_long, c_void};
 use core::mem::zeroed;
 use libc::{iovec, off_t, pid_t, rusage, sigset_t, size_t, tms};
@@ -22,11 +22,11 @@ impl Kernel for Calls {
         // SAFETY: the caller's contract.
         unsafe {
             match number {
-                libc::SYS_clone => refuse(
+                libc::SYS_clone if !program::is_on() => refuse(
                     "a child process in a simulation: it would run in real time; run its code in a \
                      thread, or on a node",
                 ),
-                libc::SYS_clone3 => refuse(
+                libc::SYS_clone3 if !program::is_on() => refuse(
                     "a platform thread in a simulation: it would run beside it; leave out \
                      PIRN_PLATFORM and pirn_keep_platform",
                 ),

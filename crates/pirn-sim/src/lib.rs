@@ -34,6 +34,8 @@ mod fresh;
 mod kernel;
 pub mod net;
 mod points;
+#[doc(hidden)]
+pub mod program;
 mod random;
 mod run;
 mod schedule;

@@ -5,7 +5,8 @@
 //! as
 //! `__tsan_atomic32_load`. A call is a point, and then the operation. All are sequentially
 //! consistent here: weak memory is not simulated. With `-C passes=sancov-module` there is a call at
-//! each edge, load and store; one of some drawn number is a point.
+//! each edge, load and store; one of some drawn number is a point. So it is for C with
+//! `-fsanitize=thread`, which makes a call of each access, and `-fsanitize-coverage=trace-pc`.
 
 use crate::world::COUNTDOWN;
 use core::ffi::{c_int, c_void};
@@ -21,7 +22,7 @@ pub(crate) fn keep() {
 
 /// Defines the operations on one type.
 macro_rules! atomics {
-    ($($type:ty, $atomic:ty: $load:ident $store:ident $cas:ident
+    ($($type:ty, $atomic:ty: $load:ident $store:ident $cas:ident $strong:ident $weak:ident
         { $($name:ident $method:ident)* })*) => { $(
         /// A load.
         ///
@@ -62,6 +63,41 @@ macro_rules! atomics {
                 Ok(value) | Err(value) => value,
             }
         }
+        /// A compare-exchange, which returns whether it has exchanged, and else tells the old
+        /// value: GCC's.
+        ///
+        /// # Safety
+        /// As for the load; `old` is the caller's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $strong(
+            place: *mut $type,
+            old: *mut $type,
+            new: $type,
+            first: c_int,
+            second: c_int,
+        ) -> bool {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let expected = old.read();
+                old.write($cas(place, expected, new, first, second));
+                old.read() == expected
+            }
+        }
+        /// A compare-exchange that may fail for no reason, and here does not.
+        ///
+        /// # Safety
+        /// As for the strong one.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $weak(
+            place: *mut $type,
+            old: *mut $type,
+            new: $type,
+            first: c_int,
+            second: c_int,
+        ) -> bool {
+            // SAFETY: the caller's contract.
+            unsafe { $strong(place, old, new, first, second) }
+        }
         $(
             /// A read-modify-write, which returns the old value.
             ///
@@ -82,7 +118,9 @@ macro_rules! atomics {
 }
 
 atomics! {
-    u8, AtomicU8: __tsan_atomic8_load __tsan_atomic8_store __tsan_atomic8_compare_exchange_val {
+    u8, AtomicU8: __tsan_atomic8_load __tsan_atomic8_store
+        __tsan_atomic8_compare_exchange_val __tsan_atomic8_compare_exchange_strong
+        __tsan_atomic8_compare_exchange_weak {
         __tsan_atomic8_exchange swap
         __tsan_atomic8_fetch_add fetch_add
         __tsan_atomic8_fetch_sub fetch_sub
@@ -91,7 +129,9 @@ atomics! {
         __tsan_atomic8_fetch_xor fetch_xor
         __tsan_atomic8_fetch_nand fetch_nand
     }
-    u16, AtomicU16: __tsan_atomic16_load __tsan_atomic16_store __tsan_atomic16_compare_exchange_val {
+    u16, AtomicU16: __tsan_atomic16_load __tsan_atomic16_store
+        __tsan_atomic16_compare_exchange_val __tsan_atomic16_compare_exchange_strong
+        __tsan_atomic16_compare_exchange_weak {
         __tsan_atomic16_exchange swap
         __tsan_atomic16_fetch_add fetch_add
         __tsan_atomic16_fetch_sub fetch_sub
@@ -100,7 +140,9 @@ atomics! {
         __tsan_atomic16_fetch_xor fetch_xor
         __tsan_atomic16_fetch_nand fetch_nand
     }
-    u32, AtomicU32: __tsan_atomic32_load __tsan_atomic32_store __tsan_atomic32_compare_exchange_val {
+    u32, AtomicU32: __tsan_atomic32_load __tsan_atomic32_store
+        __tsan_atomic32_compare_exchange_val __tsan_atomic32_compare_exchange_strong
+        __tsan_atomic32_compare_exchange_weak {
         __tsan_atomic32_exchange swap
         __tsan_atomic32_fetch_add fetch_add
         __tsan_atomic32_fetch_sub fetch_sub
@@ -109,7 +151,9 @@ atomics! {
         __tsan_atomic32_fetch_xor fetch_xor
         __tsan_atomic32_fetch_nand fetch_nand
     }
-    u64, AtomicU64: __tsan_atomic64_load __tsan_atomic64_store __tsan_atomic64_compare_exchange_val {
+    u64, AtomicU64: __tsan_atomic64_load __tsan_atomic64_store
+        __tsan_atomic64_compare_exchange_val __tsan_atomic64_compare_exchange_strong
+        __tsan_atomic64_compare_exchange_weak {
         __tsan_atomic64_exchange swap
         __tsan_atomic64_fetch_add fetch_add
         __tsan_atomic64_fetch_sub fetch_sub
@@ -143,7 +187,8 @@ pub extern "C-unwind" fn __tsan_atomic_thread_fence(_: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn __tsan_atomic_signal_fence(_: c_int) {}
 
-/// Defines what is called at loads, stores and edges.
+/// Defines what is called at loads, stores and edges. Some have a second argument, which is ignored
+/// as well.
 macro_rules! places {
     ($($name:ident)*) => { $(
         /// A place that may be a point.
@@ -160,6 +205,13 @@ places! {
     __sanitizer_cov_load16
     __sanitizer_cov_store1 __sanitizer_cov_store2 __sanitizer_cov_store4 __sanitizer_cov_store8
     __sanitizer_cov_store16
+    __sanitizer_cov_trace_pc
+    __tsan_read1 __tsan_read2 __tsan_read4 __tsan_read8 __tsan_read16 __tsan_read_range
+    __tsan_write1 __tsan_write2 __tsan_write4 __tsan_write8 __tsan_write16 __tsan_write_range
+    __tsan_unaligned_read2 __tsan_unaligned_read4 __tsan_unaligned_read8 __tsan_unaligned_read16
+    __tsan_unaligned_write2 __tsan_unaligned_write4 __tsan_unaligned_write8
+    __tsan_unaligned_write16
+    __tsan_vptr_read __tsan_vptr_update
 }
 
 /// Called by the initialiser of each crate with edges.

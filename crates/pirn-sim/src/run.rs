@@ -194,7 +194,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
 const ROOT_STACK: usize = 2 << 20;
 
 /// Starts the runtime with the simulator.
-fn prepare() -> io::Result<()> {
+pub(crate) fn prepare() -> io::Result<()> {
     static ONCE: Once = Once::new();
     unsafe extern "C" {
         safe fn pirn_make_pthreads_virtual(which: core::ffi::c_int);
