@@ -9,9 +9,9 @@
 //!                                                       waits, or ends  <--+
 //! ```
 //!
-//! A run ends when the test has returned and no other thread can run at once; or fails: all threads
-//! wait (a deadlock), or there were too many points. Threads that are left are never chosen again.
-//! Their stacks stay, and so do their timers, whose wakes are ignored.
+//! A run ends when the test has returned, no other thread can run at once, and none pauses; or
+//! fails: all threads wait (a deadlock), or there were too many points. Threads that are left are
+//! never chosen again. Their stacks stay, and so do their timers, whose wakes are ignored.
 
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::{self, Switch};
@@ -666,11 +666,12 @@ impl Simulator for World {
             (PHASE.load(Ordering::SeqCst), run.as_ref().and_then(first))
         };
         match phase {
-            RUNNING => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
+            // A thread that pauses may hold the lock of a static, which the next run needs.
+            RETURNED if paused.is_none() => finish(OVER),
+            RUNNING | RETURNED => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },
-            RETURNED => finish(OVER),
             _ => {
                 let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER); // Until a run has a thread.
             }
