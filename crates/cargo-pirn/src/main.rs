@@ -205,19 +205,25 @@ fn is_for_target(rustc: &[OsString]) -> bool {
         .any(|it| it == "--target" || it.to_string_lossy().starts_with("--target="))
 }
 
-/// Returns whether there are to be points in this crate: in none of Pirn's, which are the
-/// simulation.
+/// The runtime's crates, which are the simulation: the scheduler would be a thread of its own.
+const RUNTIME: [&str; 7] = [
+    "pirn",
+    "pirn_dump",
+    "pirn_libc",
+    "pirn_observe",
+    "pirn_posix",
+    "pirn_rt",
+    "pirn_sim",
+];
+
+/// Returns whether there are to be points in this crate: in none of the runtime's.
 fn is_instrumented(rustc: &[OsString]) -> bool {
     let after = |it: &OsString| it == "--crate-name";
     let name = rustc
         .iter()
         .position(after)
         .and_then(|place| rustc.get(place + 1));
-    let is_pirns = |name: &OsString| {
-        let name = name.to_string_lossy();
-        name == "pirn" || name.starts_with("pirn_")
-    };
-    name.is_some_and(|name| !is_pirns(name))
+    name.is_some_and(|name| !RUNTIME.iter().any(|it| name == it))
 }
 
 /// Returns the compiler's flags, beside those that Cargo gives it.

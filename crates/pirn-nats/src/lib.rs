@@ -9,6 +9,8 @@ mod pending;
 mod poison;
 mod remote;
 mod serve;
+#[cfg(test)]
+mod simulated;
 mod subject;
 mod topic;
 mod wire;

@@ -9,9 +9,9 @@
 //!                                                       waits, or ends  <--+
 //! ```
 //!
-//! A run ends when the test has returned and no other thread can run at once; or fails: all threads
-//! wait (a deadlock), or there were too many points. Threads that are left are never chosen again.
-//! Their stacks stay. Their timers are let run out, and wake no thread.
+//! A run ends when the test has returned, no other thread can run at once, and none pauses; or
+//! fails: all threads wait (a deadlock), or there were too many points. Threads that are left are
+//! never chosen again. Their stacks stay. Their timers are let run out, and wake no thread.
 
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::{self, Switch};
@@ -788,7 +788,7 @@ impl Simulator for World {
     }
 
     fn advance(&self, due: Deadline) {
-        let (phase, next) = {
+        let (phase, next, pauses) = {
             let run = RUN.lock();
             // The test's own thread, which a platform thread makes, may have come meanwhile.
             if run.as_ref().is_some_and(|run| !run.candidates.is_empty()) && !is_over() {
@@ -798,15 +798,17 @@ impl Simulator for World {
             (
                 PHASE.load(Ordering::SeqCst),
                 run.as_ref().map_or(u64::MAX, next),
+                run.as_ref().is_some_and(|run| !run.paused.is_empty()),
             )
         };
         match phase {
             RUNNING if !net::looked() => {}
-            RUNNING => match next.min(net::next_event()) {
+            // A thread that pauses may hold the lock of a static, which the next run needs.
+            RETURNED if !pauses => finish(OVER),
+            RUNNING | RETURNED => match next.min(net::next_event()) {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },
-            RETURNED => finish(OVER),
             // The threads that wake are ignored. In the next run, their timers would make points.
             ENDING if due.nanos() < u64::MAX => clock::go_to(due.nanos()),
             ENDING => {

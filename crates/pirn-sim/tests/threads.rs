@@ -375,3 +375,19 @@ fn a_fresh_process_starts_none_for_earlier_simulations_of_the_test() {
         "{second}"
     );
 }
+
+/// A thread that pauses when the test returns goes on, and lets go of what it has locked: a lock of
+/// a static, which the next run finds as this one leaves it.
+#[test]
+fn a_pause_does_not_outlive_its_run() {
+    static LOCK: Mutex<u32> = Mutex::new(0);
+    let simulation = Sim::new().pauses(3, Duration::from_secs(1));
+    simulation.seeds(0..50).check(|| {
+        thread::spawn(|| {
+            let mut held = LOCK.lock().unwrap();
+            thread::yield_now();
+            *held += 1;
+        });
+        thread::yield_now();
+    });
+}

@@ -126,19 +126,25 @@ impl Builder {
         };
         let options = self.options.name(&name);
         let engine = Nats::connect(servers, options, self.queue, registry)?;
-        let shared = Arc::new(share(
-            Box::new(engine),
-            system,
-            name,
-            (self.patience, self.lease),
-            self.replicas,
-        ));
-        match start(&shared) {
-            Ok(thread) => Ok(Node::new(shared, thread)),
-            Err(error) => {
-                shared.engine.close();
-                Err(error)
-            }
+        let times = (self.patience, self.lease);
+        begin(Box::new(engine), system, name, times, self.replicas)
+    }
+}
+
+/// Starts a node, over an engine that is connected.
+pub(crate) fn begin(
+    engine: Box<dyn Engine>,
+    system: &str,
+    name: Arc<str>,
+    times: (Duration, Duration),
+    replicas: usize,
+) -> Result<Node, NodeError> {
+    let shared = Arc::new(share(engine, system, name, times, replicas));
+    match start(&shared) {
+        Ok(thread) => Ok(Node::new(shared, thread)),
+        Err(error) => {
+            shared.engine.close();
+            Err(error)
         }
     }
 }

@@ -5,6 +5,8 @@ mod members;
 mod shared;
 
 pub use builder::Builder;
+#[cfg(test)]
+pub(crate) use builder::begin;
 pub use members::NodeInfo;
 
 pub(crate) use shared::{Room, Shared};
