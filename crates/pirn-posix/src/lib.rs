@@ -25,9 +25,10 @@ use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{pthread_attr_t, pthread_t};
 use pirn_libc::posix::{self, PosixRoutine, Record, Routine};
+use pirn_libc::signals::process_wide;
 use pirn_libc::sync::robust;
 use pirn_libc::thread::lifecycle::{Start, create_platform};
-use pirn_rt::vthread::{self, helper};
+use pirn_rt::vthread::{self, helper, signals};
 
 /// Lets `pthread_create` and `thrd_create` make virtual threads from now on (`on` is not 0), or
 /// platform threads again. With 2, only virtual threads make some. For the library that is
@@ -42,6 +43,27 @@ pub extern "C" fn pirn_make_pthreads_virtual(on: c_int) {
         robust::prepare();
     }
     posix::switch(on != 0);
+}
+
+/// Makes a virtual thread in place of the first thread of the process, which takes no signals from
+/// now on: the process ends with its last other thread. Returns libc's result. For simulations.
+///
+/// # Safety
+/// As for `pthread_create`. The caller is the first thread, and there is no other.
+#[unsafe(no_mangle)]
+#[doc(hidden)]
+pub unsafe extern "C" fn pirn_replace_first_thread(
+    attributes: *const pthread_attr_t,
+    start: PosixRoutine,
+    argument: *mut c_void,
+) -> c_int {
+    process_wide::watch();
+    leaving::withdraw();
+    let mut thread = 0;
+    // SAFETY: the caller's contract.
+    let error = unsafe { header::pirn_create_virtual(&mut thread, attributes, start, argument) };
+    signals::block_others(); // The new thread has the mask that this one had.
+    error
 }
 
 /// Whether a platform thread that makes a thread makes a platform thread.

@@ -12,6 +12,7 @@
 //! | `PIRN_LOG` | says at exit what threads were made; without it, no diagnostics by default |
 //! | `PIRN_STACK_SIZE` | stacks of threads whose creator says nothing |
 //! | `PIRN_CHILDREN=0` | programs that this one starts run natively |
+//! | `PIRN_SEED`, `PIRN_PAUSES` | [simulates](simulated) the program |
 //!
 //! A program with more rights than its caller reads none of them (`secure_getenv`).
 
@@ -20,6 +21,7 @@ mod atfork;
 mod children;
 mod dump;
 mod go;
+mod simulated;
 mod unwinding;
 
 extern crate pirn_posix as _;
@@ -27,6 +29,7 @@ extern crate virtual_threads as _;
 
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
+use simulated::Asked;
 
 unsafe extern "C" {
     fn pirn_make_pthreads_virtual(on: c_int);
@@ -50,6 +53,10 @@ extern "C" fn begin() {
     if variable(c"PIRN_PTHREADS").is_some_and(|value| value == c"platform") || go::made_this() {
         return;
     }
+    let asked = simulated::begin();
+    if let Asked::Elsewhere = asked {
+        return;
+    }
     if let Some(patterns) = variable(c"PIRN_PLATFORM") {
         // SAFETY: a C string.
         unsafe { pirn_keep_platform(patterns.as_ptr()) };
@@ -61,8 +68,10 @@ extern "C" fn begin() {
         Some(value) if !value.is_empty() && value != c"0" => report_at_exit(),
         _ => pirn_diagnose_if_asked(),
     }
-    // SAFETY: no requirements.
-    unsafe { pirn_make_pthreads_virtual(1) };
+    if let Asked::No = asked {
+        // SAFETY: no requirements.
+        unsafe { pirn_make_pthreads_virtual(1) };
+    }
 }
 
 /// Returns a variable, unless the program has more rights than its caller.

@@ -29,6 +29,8 @@ mod clock;
 mod entropy;
 pub mod net;
 mod points;
+#[doc(hidden)]
+pub mod program;
 mod random;
 mod run;
 mod schedule;

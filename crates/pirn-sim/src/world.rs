@@ -16,8 +16,9 @@
 use crate::random::{self, Purpose, Streams};
 use crate::schedule::Switch;
 use crate::strategy::{Candidate, Chooser, Strategy};
-use crate::{clock, net};
+use crate::{clock, net, program};
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 use pirn_rt::lock::Lock;
 use pirn_rt::sched::Cause;
 use pirn_rt::sched::simulation::{Point, Simulator};
@@ -122,7 +123,9 @@ struct Run {
 }
 
 /// Whether there is a run; how it has ended.
-static PHASE: AtomicU32 = AtomicU32::new(IDLE);
+static PHASE: AtomicU32 = AtomicU32::new(NEW);
+/// The carrier has not begun.
+const NEW: u32 = 7;
 const IDLE: u32 = 0;
 /// There is no thread yet.
 const BEGUN: u32 = 1;
@@ -137,6 +140,13 @@ static RUN: Lock<Option<Run>> = Lock::new(None);
 
 /// How many of the instrumented places are left until the next one that is a point.
 pub(crate) static COUNTDOWN: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Waits until the carrier has begun, and with it all that it allocates.
+pub(crate) fn wait_for_carrier() {
+    while PHASE.load(Ordering::SeqCst) == NEW {
+        let _ = sys::futex_wait(&PHASE, NEW, Deadline::NEVER);
+    }
+}
 
 /// Begins a run.
 pub(crate) fn begin(options: Options) {
@@ -177,21 +187,40 @@ pub(crate) fn returned() {
     PHASE.store(RETURNED, Ordering::SeqCst);
 }
 
-/// Waits for the end of the run. Returns what was seen, and how it ended but for a panic.
-pub(crate) fn end() -> (Outcome, Seen) {
-    let outcome = loop {
+/// Waits for the end of the run. Returns how it ended but for a panic.
+pub(crate) fn wait() -> Outcome {
+    loop {
         match PHASE.load(Ordering::SeqCst) {
-            OVER => break Outcome::Passed,
-            DEADLOCK => break Outcome::Deadlock,
-            TOO_LONG => break Outcome::TooLong,
+            OVER => return Outcome::Passed,
+            DEADLOCK => return Outcome::Deadlock,
+            TOO_LONG => return Outcome::TooLong,
             phase => {
                 let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER);
             }
         }
-    };
+    }
+}
+
+/// Waits for the end of the run. Returns what was seen, and how it ended but for a panic.
+pub(crate) fn end() -> (Outcome, Seen) {
+    let outcome = wait();
     let run = RUN.lock().take();
     PHASE.store(IDLE, Ordering::SeqCst);
     (outcome, run.map(|run| run.seen).unwrap_or_default())
+}
+
+/// Returns what there was of the run so far, in a line.
+pub(crate) fn line() -> String {
+    let run = RUN.lock();
+    let Some(Run { options, seen, .. }) = run.as_ref() else {
+        return String::new();
+    };
+    let time = Duration::from_nanos(clock::now() - clock::START).as_secs_f64();
+    let Seen { points, hash, .. } = seen;
+    format!(
+        "seed {}: {points} points, {time:.6} s, hash {hash:016x}",
+        options.seed
+    )
 }
 
 /// Calls `f` with the streams of the run, if there is one.
@@ -418,6 +447,12 @@ impl Run {
     }
 }
 
+/// Returns when a thread can run at the earliest, if none can now; `u64::MAX`: never.
+fn next_time(run: &Run, due: Deadline) -> u64 {
+    let paused = run.first_paused().map(|place| run.paused[place].until);
+    paused.unwrap_or(u64::MAX).min(due.nanos())
+}
+
 /// What decides in the scheduler's place.
 pub(crate) struct World;
 
@@ -494,25 +529,38 @@ impl Simulator for World {
     }
 
     fn expects_events(&self) -> bool {
-        net::is_used()
+        net::is_used() || program::is_on()
+    }
+
+    fn expects_others(&self, due: Deadline) -> Option<Deadline> {
+        program::expects_others(next_time(RUN.lock().as_ref()?, due))
     }
 
     fn advance(&self, due: Deadline) {
-        let (phase, paused) = {
+        let (phase, next) = {
             let run = RUN.lock();
             // The test's own thread, which a platform thread makes, may have come meanwhile.
             if run.as_ref().is_some_and(|run| !run.candidates.is_empty()) && !is_over() {
                 return;
             }
-            let first = |run: &Run| run.first_paused().map(|place| run.paused[place].until);
-            (PHASE.load(Ordering::SeqCst), run.as_ref().and_then(first))
+            let next = |run: &Run| next_time(run, due);
+            (
+                PHASE.load(Ordering::SeqCst),
+                run.as_ref().map_or(u64::MAX, next),
+            )
         };
         match phase {
-            RUNNING => match paused.unwrap_or(u64::MAX).min(due.nanos()) {
+            RUNNING => match next {
                 u64::MAX => finish(DEADLOCK),
                 next => clock::go_to(next),
             },
             RETURNED => finish(OVER),
+            NEW => {
+                // A run may begin at the same time.
+                let order = Ordering::SeqCst;
+                let _ = PHASE.compare_exchange(NEW, IDLE, order, order);
+                sys::futex_wake(&PHASE, i32::MAX);
+            }
             _ => {
                 let _ = sys::futex_wait(&PHASE, phase, Deadline::NEVER); // Until a run has a thread.
             }

@@ -50,6 +50,14 @@ pub struct RunArgs {
     /// Fails if the program cannot have virtual threads, instead of running it natively.
     #[arg(long)]
     strict: bool,
+    /// Simulates the program: the seed decides which thread runs next and what is random, and no
+    /// thread waits for time to pass. The same seed is the same run.
+    #[arg(long, value_name = "N", conflicts_with = "parallelism")]
+    seed: Option<u64>,
+    /// In a simulation, has a thread pause at one point in so many, for at most so long, such as
+    /// 200:30s.
+    #[arg(long, value_name = "ONE_IN:LONGEST", requires = "seed")]
+    pauses: Option<String>,
     /// The program, and its arguments.
     #[arg(
         required = true,
@@ -125,7 +133,7 @@ fn replace(args: &RunArgs) -> Result<std::convert::Infallible, Failure> {
             }
             prepare(&mut command, args, &library);
         }
-        Ok(Some(obstacle)) if args.strict => {
+        Ok(Some(obstacle)) if args.strict || args.seed.is_some() => {
             let text = format!("{} cannot have virtual threads: {obstacle}", path.display());
             return Err(own_failure(text));
         }
@@ -163,6 +171,14 @@ fn prepare(command: &mut Command, args: &RunArgs, library: &Path) {
     }
     if args.verbose {
         command.env("PIRN_LOG", "1");
+    }
+    if let Some(seed) = args.seed {
+        // Of this process, which becomes the program's.
+        command.env("PIRN_SEED", format!("{seed}@{}", std::process::id()));
+        start::fix_addresses(command);
+    }
+    if let Some(pauses) = &args.pauses {
+        command.env("PIRN_PAUSES", pauses);
     }
 }
 

@@ -51,3 +51,23 @@ pub fn restore(command: &mut Command) {
     // SAFETY: it is called before an `exec`, in this process.
     unsafe { command.pre_exec(restore) };
 }
+
+/// Has the kernel load the program, its libraries and its stack at the same addresses each time: a
+/// program may order or hash by address. Some containers forbid it; then a line says so.
+#[allow(unsafe_code, reason = "no crate has this call")]
+pub fn fix_addresses(command: &mut Command) {
+    let fix = || {
+        // SAFETY: no pointers.
+        let old = unsafe { libc::personality(0xffff_ffff) };
+        // SAFETY: no pointers.
+        if unsafe {
+            libc::personality(old as libc::c_ulong | libc::ADDR_NO_RANDOMIZE as libc::c_ulong)
+        } < 0
+        {
+            super::say("addresses differ from run to run: the system forbids to fix them");
+        }
+        Ok(())
+    };
+    // SAFETY: it is called before an `exec`, in this process.
+    unsafe { command.pre_exec(fix) };
+}

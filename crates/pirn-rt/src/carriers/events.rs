@@ -26,6 +26,16 @@ pub(super) fn take(runtime: &Runtime) {
     review::run_if_due();
 }
 
+/// Wakes the threads whose descriptors are ready, and waits for that until `deadline`. Returns
+/// whether there was an event.
+pub(super) fn take_until(runtime: &Runtime, deadline: Deadline) -> bool {
+    let mut buffer = epoll::buffer();
+    let fetched = runtime.poller.fetch(&mut buffer, deadline);
+    dispatch(&fetched);
+    deliver_posted(runtime);
+    !fetched.is_empty()
+}
+
 /// Wakes the threads that wait for these events. Returns whether there was a kick.
 fn dispatch(fetched: &Fetched) -> bool {
     fetched.for_each(|report| {

@@ -127,9 +127,13 @@ fn next_simulated(
             true => events::take(runtime),
             false => timer::fire_all(&runtime.timers),
         }
-        match simulator.next() {
-            Some(thread) => return thread,
-            None => simulator.advance(runtime.timers.next_deadline()),
+        if let Some(thread) = simulator.next() {
+            return thread;
+        }
+        let due = runtime.timers.next_deadline();
+        let outside = simulator.expects_others(due);
+        if !outside.is_some_and(|until| events::take_until(runtime, until)) {
+            simulator.advance(due);
         }
     }
 }

@@ -117,10 +117,14 @@ fn inject(thread: Ready, cause: Cause) {
         return foreign::dispatch(scheduler, thread);
     }
     let runtime = Runtime::of(thread.core());
-    if let Some(simulator) = runtime.settings.simulator {
-        return simulator.runnable(thread, cause);
-    }
     let section = NoSuspend::new();
+    if let Some(simulator) = runtime.settings.simulator {
+        simulator.runnable(thread, cause);
+        if carrier(&section).is_none() {
+            runtime.poller.kick(); // The carrier may wait for descriptors.
+        }
+        return;
+    }
     let is_urgent = |carrier: &Carrier| carrier.is_urgent() && ptr::eq(carrier.runtime(), runtime);
     match carrier(&section).is_some_and(is_urgent) {
         true => runtime.preempted.push_urgent(thread),

@@ -62,9 +62,12 @@ impl Carrier {
             Some(processor) => processor.counters().mounted.add(1),
             None => self.runtime().outside.mounted.add_shared(1),
         }
-        if self.yielded.take() == Some(NonNull::from(thread.core())) {
-            // The thread found nothing else to run here, and may be waiting for an OS thread. It
-            // counts as runnable meanwhile, so that a dump can hold it.
+        if self.yielded.take() == Some(NonNull::from(thread.core()))
+            && self.runtime().settings.simulator.is_none()
+        {
+            // The thread found nothing else to run here, and may be waiting for an OS thread; in a
+            // simulation all are virtual. It counts as runnable meanwhile, so that a dump can hold
+            // it.
             sys::os_yield();
         }
         let thread = self.take_over(thread);

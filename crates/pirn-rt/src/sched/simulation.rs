@@ -55,6 +55,11 @@ pub trait Simulator: Sync {
     /// Returns whether descriptors may have become ready without a wait.
     fn expects_events(&self) -> bool;
 
+    /// Returns until when the carrier is to wait for descriptors, by the machine's clock, before it
+    /// calls [`advance`](Self::advance): if no thread is runnable, and other processes may write to
+    /// them. `due` is when the next timer is due.
+    fn expects_others(&self, due: Deadline) -> Option<Deadline>;
+
     /// Called if no thread is runnable. Lets the time go on to `due`, when the next timer is due,
     /// or waits until there is another thread.
     fn advance(&self, due: Deadline);

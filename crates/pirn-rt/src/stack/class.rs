@@ -21,6 +21,22 @@ const OTHERS: usize = EXACT + 2;
 /// The pages of the stacks in each of these classes; 0 while the class does not exist.
 static PAGES: [AtomicU32; OTHERS] = [const { AtomicU32::new(0) }; OTHERS];
 
+/// Returns the bytes of the stack that the kernel gives the first thread of a process, or 8 MiB if
+/// `ulimit -s` sets no limit.
+pub fn main_stack_size() -> usize {
+    const UNLIMITED: usize = 8 << 20;
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: an rlimit to be filled in.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
+    match limit.rlim_cur {
+        libc::RLIM_INFINITY => UNLIMITED,
+        bytes => usize::try_from(bytes).map_or(UNLIMITED, |bytes| bytes.min(LARGEST_STACK)),
+    }
+}
+
 /// A size of stacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SizeClass(u8);

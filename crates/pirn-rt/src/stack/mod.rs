@@ -48,7 +48,7 @@ use crate::glibc::tls;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-pub use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass};
+pub use class::{LARGEST_STACK, SMALLEST_STACK, SizeClass, main_stack_size};
 pub use slots::MOST_LARGE;
 
 /// A slot, by number: the region in the high bits, the index in the region in the low ones. A

@@ -7,13 +7,14 @@
 
 use crate::glibc::symbols::find;
 use crate::panic;
-use crate::sys::{call, page_size};
+use crate::sys::{self, call, page_size};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
+use core::hint::black_box;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 use std::io;
 
 /// The stack of a helper that runs more than the runtime's own code: what `std` gives to a thread.
@@ -24,6 +25,15 @@ const NAME: usize = 16;
 
 /// The helpers that run.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a helper has begun when [`start_helper`] returns.
+static IN_ORDER: AtomicBool = AtomicBool::new(false);
+
+/// Has helpers begin in their order from now on. For simulations of programs, whose addresses must
+/// not depend on when a helper begins.
+pub fn begin_in_order() {
+    IN_ORDER.store(true, SeqCst);
+}
 
 /// Calls `list`, which counts threads. Returns the number of helpers among them, and their number.
 /// Leaves out helpers that start or end meanwhile.
@@ -38,6 +48,7 @@ pub fn among(list: impl FnOnce() -> Option<usize>) -> Option<(usize, usize)> {
 /// Forgets the helpers of the parent, in the child of a fork that has no runtime yet.
 pub(crate) fn after_fork() {
     RUNNING.store(0, SeqCst);
+    IN_ORDER.store(false, SeqCst);
 }
 
 /// The argument of a new helper.
@@ -61,10 +72,17 @@ where
     let length = name.len().min(NAME - 1);
     short[..length].copy_from_slice(&name.as_bytes()[..length]);
     let task = Box::into_raw(Box::new(Task { name: short, f }));
+    let before = RUNNING.load(SeqCst);
     // SAFETY: the task is for `run`, which is for this type.
     let created = unsafe { create(stack, run::<F>, task.cast()) };
     match created {
-        0 => Ok(()),
+        0 => {
+            let mut rounds = 0..;
+            while IN_ORDER.load(SeqCst) && RUNNING.load(SeqCst) == before {
+                rounds.next().into_iter().for_each(sys::back_off);
+            }
+            Ok(())
+        }
         error => {
             // SAFETY: no thread has got it.
             drop(unsafe { Box::from_raw(task) });
@@ -114,6 +132,10 @@ extern "C" fn run<F: FnOnce()>(task: *mut c_void) -> *mut c_void {
     let task = unsafe { Box::from_raw(task.cast::<Task<F>>()) };
     // SAFETY: a name that ends with a zero.
     let _ = unsafe { call!(libc::SYS_prctl, libc::PR_SET_NAME, task.name.as_ptr()) };
+    if IN_ORDER.load(SeqCst) {
+        // The allocator maps memory for each thread at its first use.
+        drop(black_box(Box::new(0_u64)));
+    }
     RUNNING.fetch_add(1, SeqCst);
     let _ = panic::catch(task.f);
     RUNNING.fetch_sub(1, SeqCst);

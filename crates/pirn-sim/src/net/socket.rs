@@ -2,12 +2,13 @@
 
 use super::address::{self, Address};
 use super::{Listener, NETWORK, Socket, State, sleep, wait_for_link, wire, with};
-use crate::world;
+use crate::{program, world};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use libc::{sockaddr, socklen_t};
 use pirn_libc::simulated::Network;
 use pirn_rt::blocking::fds;
+use pirn_rt::sched::simulation;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use std::collections::VecDeque;
 
@@ -16,7 +17,8 @@ pub(crate) struct Sockets;
 
 /// Returns whether this is a simulated socket of the calling thread's.
 fn is_ours(fd: c_int) -> bool {
-    world::is_inside_run()
+    simulation::is_running()
+        && world::is_inside_run()
         && NETWORK
             .lock()
             .as_ref()
@@ -271,6 +273,7 @@ impl Attempt {
         let Attempt { to, node, .. } = *self;
         let there = with(|net| address::node_of(to.host, net.nodes.len()));
         let Some(there) = there else {
+            program::report_host(to.host);
             sleep(NO_HOST);
             return Err(Errno(libc::EHOSTUNREACH));
         };

@@ -22,13 +22,11 @@ use core::ptr;
 use pirn_libc::{Start, answer_next_create};
 use pirn_rt::sched::body::caught;
 use pirn_rt::sched::runtime;
+use pirn_rt::stack::main_stack_size;
 use pirn_rt::vthread::record::Place;
 use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::sync::mpsc;
-
-/// The stack size of `main` if `ulimit -s` sets no limit.
-const MAIN_STACK: usize = 8 << 20;
 
 /// Runs `f` on a virtual thread with the stack size of `main`, and returns its result; a panic
 /// continues in the caller. If the runtime cannot start, ends the process with an error.
@@ -36,7 +34,7 @@ const MAIN_STACK: usize = 8 << 20;
 pub fn run_main<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> T {
     let builder = runtime::ensure_started().map(|runtime| {
         let least = runtime.settings.default_class.stack_bytes();
-        Builder::new().stack_size(main_stack_size().clamp(least, 1 << 30))
+        Builder::new().stack_size(main_stack_size().max(least))
     });
     // No closure: it would hide the caller.
     let result = match builder {
@@ -65,20 +63,6 @@ pub fn run_test<T: Send + 'static>(path: &str, f: impl FnOnce() -> T + Send + 's
     match run(Builder::new(), name, f) {
         Ok(result) => result.unwrap_or_else(|payload| resume_unwind(payload)),
         Err(e) => panic!("{e}"),
-    }
-}
-
-/// Returns the limit of the main thread's stack.
-fn main_stack_size() -> usize {
-    let mut limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
-    // SAFETY: an rlimit to be filled in.
-    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
-    match limit.rlim_cur {
-        libc::RLIM_INFINITY => MAIN_STACK,
-        bytes => usize::try_from(bytes).unwrap_or(MAIN_STACK),
     }
 }
 

@@ -106,6 +106,11 @@ pub(super) fn existing(fd: i32) -> Option<&'static Entry> {
         .map(|chunk| &chunk[number % CHUNK])
 }
 
+/// Returns whether a thread waits for this descriptor.
+pub fn is_awaited(fd: i32) -> bool {
+    existing(fd).is_some_and(|entry| entry.readiness.is_awaited())
+}
+
 #[cold]
 fn make_chunk(place: &AtomicPtr<Chunk>) -> *mut Chunk {
     let entries: Vec<Entry> = (0..CHUNK).map(|_| Entry::new(of_unseen())).collect();

@@ -1,6 +1,8 @@
 //! `pirn run`, with a small C program, shells, and what cannot be run.
 
+#[path = "../shared/mod.rs"]
 mod shared;
+mod simulated;
 
 use std::env;
 use std::fs;
@@ -78,9 +80,13 @@ impl Programs {
     /// Compiles a program that says whether its threads are virtual. `None`, and a printed reason,
     /// without a compiler.
     fn threads(&self, arguments: &[&str]) -> Option<String> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let source = source.join("../pirn-preload/tests/c/threads.c");
-        let program = self.0.join("threads");
+        self.build("../pirn-preload/tests/c/threads.c", arguments)
+    }
+
+    /// Compiles a program, with more arguments for the compiler.
+    fn build(&self, source: &str, arguments: &[&str]) -> Option<String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let program = self.0.join(source.file_stem().unwrap());
         let mut compiler = Command::new("cc");
         compiler
             .arg("-pthread")
