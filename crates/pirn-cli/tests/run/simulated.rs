@@ -220,7 +220,6 @@ fn python_with_points_at_its_lines_fails() {
         with changed: changed.notify()\n\
         thread.join()";
     let lines = own("lines.py");
-    let lines = own("lines.py");
     for (name, text, status) in [("bank.py", bank, 1), ("waits.py", waits, 123)] {
         let program = ["python3", &lines, &write(name, text)];
         let failing = (0..60).find(|&seed| by(seed, &program).status.code() == Some(status));

@@ -100,7 +100,7 @@ mod tests {
         for (name, meant) in [
             ("PIRN_PARALELISM", "PIRN_PARALLELISM"),
             ("PIRN_STACKSIZE", "PIRN_STACK_SIZE"),
-            ("PIRN_SPIN", "PIRN_SPIN_US"),
+            ("PIRN_SPIN_MS", "PIRN_SPIN_US"),
             ("PIRN_SPARE_CARRIER", "PIRN_SPARE_CARRIERS"),
         ] {
             let line = line(name).unwrap();
