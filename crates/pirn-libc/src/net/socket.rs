@@ -17,6 +17,7 @@ use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
 use pirn_libc_macros::libc_fn;
 use pirn_rt::blocking::fds;
 use pirn_rt::blocking::fds::readiness::{FdCall, Interest, Restarts};
+use pirn_rt::sched::simulation;
 use pirn_rt::sys::{self, Errno, SysResult, call};
 use pirn_rt::time::Deadline;
 
@@ -194,28 +195,16 @@ pub unsafe fn recvfrom(
             address_length
         )
     };
+    let from = (address, address_length);
+    if simulation::is_running()
+        && let Some(result) = receive_bytes_simulated(fd, buffer, length, flags, from)
+    {
+        return sys::to_c(result);
+    }
     let place = iovec {
         iov_base: buffer,
         iov_len: length,
     };
-    let from = (address, address_length);
-    let message = || {
-        let mut message = pieces::message_of(&raw const place, 1);
-        if !address.is_null() && !address_length.is_null() {
-            message.msg_name = address.cast();
-            message.msg_namelen = *address_length;
-        }
-        message
-    };
-    let then = |message: &msghdr| {
-        if !message.msg_name.is_null() {
-            // SAFETY: the caller's pointer, which has been read.
-            unsafe { *address_length = message.msg_namelen };
-        }
-    };
-    if let Some(result) = simulated::receive(fd, message, flags, then) {
-        return sys::to_c(result);
-    }
     if flags == 0 {
         return sys::to_c(receive_plainly(fd, place, from, kernel));
     }
@@ -225,6 +214,42 @@ pub unsafe fn recvfrom(
         return sys::to_c(result);
     }
     sys::to_c(receive(fd, flags, false, kernel))
+}
+
+/// Receives bytes from a simulated socket. Apart, so that [`recvfrom`] keeps no message.
+///
+/// # Safety
+/// As for `recvfrom(2)`.
+#[cold]
+#[inline(never)]
+unsafe fn receive_bytes_simulated(
+    fd: c_int,
+    buffer: *mut c_void,
+    length: size_t,
+    flags: c_int,
+    (address, address_length): (*mut sockaddr, *mut socklen_t),
+) -> Option<SysResult> {
+    let place = iovec {
+        iov_base: buffer,
+        iov_len: length,
+    };
+    let message = || {
+        let mut message = pieces::message_of(&raw const place, 1);
+        if !address.is_null() && !address_length.is_null() {
+            message.msg_name = address.cast();
+            // SAFETY: the caller's contract.
+            message.msg_namelen = unsafe { *address_length };
+        }
+        message
+    };
+    let then = |message: &msghdr| {
+        if !message.msg_name.is_null() {
+            // SAFETY: the caller's pointer, which has been read.
+            unsafe { *address_length = message.msg_namelen };
+        }
+    };
+    // SAFETY: the caller's contract.
+    unsafe { simulated::receive(fd, message, flags, then) }
 }
 
 #[libc_fn(point)]
@@ -300,20 +325,39 @@ pub unsafe fn sendto(
     address: *const sockaddr,
     address_length: socklen_t,
 ) -> ssize_t {
+    let to = (address, address_length);
+    sys::to_c(match simulation::is_running() {
+        false => send_bytes(fd, buffer, length, flags, to),
+        true => send_bytes_simulated(fd, buffer, length, flags, to),
+    })
+}
+
+/// Sends bytes, by a simulated socket or another. Apart, so that [`sendto`] keeps no message.
+///
+/// # Safety
+/// As for `sendto(2)`.
+#[cold]
+#[inline(never)]
+unsafe fn send_bytes_simulated(
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    to: (*const sockaddr, socklen_t),
+) -> SysResult {
     let place = iovec {
         iov_base: buffer.cast_mut(),
         iov_len: length,
     };
     let message = || {
         let mut message = pieces::message_of(&raw const place, 1);
-        (message.msg_name, message.msg_namelen) = (address.cast_mut().cast(), address_length);
+        (message.msg_name, message.msg_namelen) = (to.0.cast_mut().cast(), to.1);
         message
     };
-    sys::to_c(simulated::send(fd, length, message, |length| {
-        let to = (address, address_length);
-        // SAFETY: the caller's contract, for a part of the buffer.
-        unsafe { send_bytes(fd, buffer, length, flags, to) }
-    }))
+    // SAFETY: the caller's contract, for a part of the buffer.
+    let kernel = |length| unsafe { send_bytes(fd, buffer, length, flags, to) };
+    // SAFETY: the caller's contract.
+    unsafe { simulated::send(fd, length, message, kernel) }
 }
 
 /// Sends bytes: all of them.
