@@ -42,7 +42,7 @@ fn actors_ask_each_other(in_circles: bool) {
             let builder = Builder::new().capacity(1);
             match below(3) {
                 // A pipeline.
-                0 => builder.function(f).then(&builder.function(|it: Answer| it)),
+                0 => builder.function(f).then(builder.function(|it: Answer| it)),
                 // A pool of one worker: with more it counts as able to continue while one is free.
                 1 => {
                     let pool = builder.pool(1..=1);

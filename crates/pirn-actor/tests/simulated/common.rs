@@ -12,7 +12,8 @@ pub fn below(end: u64) -> u64 {
     RandomState::new().hash_one(()) % end
 }
 
-/// Sleeps for less than so many milliseconds. Returns whether the thread was not interrupted.
+/// Sleeps for less than this number of milliseconds. Returns whether the thread was not
+/// interrupted.
 pub fn nap(millis: u64) -> bool {
     thread::sleep_interruptible(Duration::from_micros(below(1000 * millis))).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Pools: at most so many at once, in order by key, and each ask ends.
+//! Pools: no more at once than there are workers, in order by key, and each ask ends.
 
 use crate::common::{Count, below, fail, nap};
 use pirn_actor::pool::Pool;

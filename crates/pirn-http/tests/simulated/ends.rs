@@ -1,7 +1,7 @@
 //! The end of a server, and of clients.
 
 use crate::client::{Client, below, nap};
-use pirn_http::{Request, Server, Timeouts};
+use pirn_http::{Limits, Request, Server, Timeouts};
 use pirn_sim::net::{self, node};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -29,7 +29,9 @@ fn a_graceful_end() {
             .get("/{id}", move |request: &mut Request| {
                 let id: u64 = request.param("id").unwrap();
                 assert!(log.lock().unwrap().insert(id), "handled twice");
-                nap(2000);
+                let time = Duration::from_millis(below(2000));
+                let slept = pirn::thread::sleep_interruptible(time);
+                assert!(slept.is_ok(), "interrupted before the grace is over");
                 format!("{id} ").repeat(5000)
             })
             .bind("0.0.0.0:80")
@@ -117,6 +119,7 @@ fn clients_in_the_queue_are_served_at_the_end() {
             .get("/{id}", |request: &mut Request| {
                 request.param::<String>("id").unwrap()
             })
+            .limits(Limits::default().connections(1)) // The others wait.
             .bind("0.0.0.0:80")
             .unwrap()
             .start()

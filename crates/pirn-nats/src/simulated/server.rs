@@ -20,7 +20,7 @@ pub(super) fn below(end: u64) -> u64 {
     RandomState::new().hash_one(()) % end
 }
 
-/// Sleeps for less than so many milliseconds.
+/// Sleeps for less than this number of milliseconds.
 pub(super) fn nap(millis: u64) {
     thread::sleep(Duration::from_micros(below(1000 * millis)));
 }

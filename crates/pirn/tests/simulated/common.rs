@@ -19,7 +19,8 @@ pub fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Sleeps for less than so many milliseconds. Returns whether the thread was not interrupted.
+/// Sleeps for less than this number of milliseconds. Returns whether the thread was not
+/// interrupted.
 pub fn nap(millis: u64) -> bool {
     thread::sleep_interruptible(Duration::from_micros(below(1000 * millis))).is_ok()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// What a subtask does after so many milliseconds.
+/// What a subtask does at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Succeeds,
