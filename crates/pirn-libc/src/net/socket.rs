@@ -364,7 +364,7 @@ unsafe fn send_bytes_simulated(
 ///
 /// # Safety
 /// As for `sendto(2)`.
-#[inline]
+#[inline(always)]
 unsafe fn send_bytes(
     fd: c_int,
     buffer: *const c_void,
