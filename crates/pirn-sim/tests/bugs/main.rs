@@ -7,6 +7,7 @@
 //! cargo pirn sim test -p pirn-sim --test bugs -- --ignored --nocapture numbers     for the docs
 //! ```
 
+mod disks;
 mod locks;
 mod memory;
 mod network;
@@ -62,6 +63,7 @@ bugs! {
     a_lease_without_fencing calls network::lease, pauses(200, Duration::from_secs(30));
     a_retry_without_idempotence calls network::retry;
     a_split_brain calls network::election;
+    a_write_without_fsync calls disks::log;
 }
 
 impl Bug {
