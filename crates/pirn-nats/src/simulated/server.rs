@@ -255,7 +255,7 @@ impl Link {
 
 impl Engine for Link {
     fn publish(&self, packet: Packet) -> Task<Result<(), NodeError>> {
-        let up = locked(&self.up).as_ref().map(|up| up.send(packet));
+        let up = locked(&self.up).as_ref().map(|up| up.send(packet).is_ok());
         let sent = up.map(drop).ok_or(NodeError::Closed);
         Box::pin(async move { sent })
     }
