@@ -61,6 +61,16 @@ impl Runner<'_> {
         }
     }
 
+    /// Returns a runner whose runs have processes of their own; `None`: this one's have, or cannot.
+    pub(crate) fn fresh(&self) -> Option<Runner<'_>> {
+        let can = !self.is_fresh && self.name.is_some() && env::var_os(VARIABLE).is_none();
+        can.then(|| Runner {
+            test: self.test,
+            name: self.name.clone(),
+            is_fresh: true,
+        })
+    }
+
     /// Runs a seed that has failed in a fresh process, after a run of the first seed. Returns what
     /// a person is told of it.
     pub(crate) fn confirmed(&self, first: &Options, options: &Options, seen: &Report) -> String {

@@ -27,6 +27,7 @@
 
 mod claims;
 mod clock;
+mod crash;
 pub mod disk;
 mod entropy;
 mod failure;

@@ -5,7 +5,7 @@ use crate::schedule::Switch;
 use crate::stacks::{Names, Stack};
 use crate::strategy::{Census, Strategy};
 use crate::world::{self, Options, Outcome, Seen, Step, Thread, World};
-use crate::{clock, disk, kernel, net, points, timers};
+use crate::{clock, crash, disk, kernel, net, points, timers};
 use core::fmt;
 use core::time::Duration;
 use pirn_rt::lock::Lock;
@@ -104,6 +104,8 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
     assert!(!is_inside(), "pirn: a simulation within a simulation");
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     prepare()?;
+    crash::install();
+    crash::note(Some(options.seed));
     PANICS.lock().clear();
     claims::take();
     world::begin(options.clone());
@@ -130,6 +132,7 @@ pub(crate) fn run(options: &Options, test: &Test) -> io::Result<Report> {
         }
     };
     simulation::set_running(false);
+    crash::note(None);
     timers::end();
     disk::end();
     let Seen {

@@ -195,7 +195,7 @@ impl Sim {
     /// Looks for what matters in a run that has failed.
     fn failure(
         &self,
-        report: Report,
+        mut report: Report,
         passed: u64,
         census: &Census,
         runner: &Runner<'_>,
@@ -204,7 +204,17 @@ impl Sim {
             strategy: report.strategy.clone(),
             ..self.options(report.seed, census)
         };
-        let needed = shrunk(&report, &options, runner);
+        let mut needed = shrunk(&report, &options, runner);
+        let fresh = runner.fresh().filter(|_| needed.is_none());
+        // If it depends on earlier runs, it may fail by itself in processes of its own.
+        let alone = fresh.as_ref().map(|fresh| (fresh, fresh.run(&options)));
+        let runner = match alone.filter(|(_, alone)| is_like(alone, &report)) {
+            Some((fresh, alone)) => {
+                (needed, report) = (shrunk(&alone, &options, fresh), alone);
+                fresh
+            }
+            None => runner,
+        };
         let strategy = match &needed {
             Some(needed) => Strategy::Replay(needed.clone()),
             None => report.strategy.clone(),
@@ -306,14 +316,18 @@ fn alike(runner: &Runner<'_>, options: &Options) -> Result<Report, String> {
 
 /// Returns the switches without which the run does not fail.
 fn shrunk(report: &Report, options: &Options, runner: &Runner<'_>) -> Option<Vec<Switch>> {
-    let kind = core::mem::discriminant(&report.outcome);
     schedule::shrunk(&report.switches, |some| {
         let options = Options {
             strategy: Strategy::Replay(some.to_vec()),
             ..options.clone()
         };
-        core::mem::discriminant(&runner.run(&options).outcome) == kind
+        is_like(&runner.run(&options), report)
     })
+}
+
+/// Whether two runs have failed in the same way, with whatever messages.
+fn is_like(one: &Report, other: &Report) -> bool {
+    core::mem::discriminant(&one.outcome) == core::mem::discriminant(&other.outcome)
 }
 
 impl Summary {

@@ -470,9 +470,15 @@ fn is_over() -> bool {
 impl Run {
     /// Returns what was seen.
     fn seen(mut self) -> Seen {
-        let threads = self.threads.iter().map(|it| {
+        let threads = self.threads.iter().enumerate().map(|(number, it)| {
+            // A thread without a name has its maker's, as the kernel's threads have.
+            let is_own = number == 0 || it.name != self.threads[it.maker as usize].name;
             let thread = Thread {
-                name: it.name.clone(),
+                name: if is_own {
+                    it.name.clone()
+                } else {
+                    String::new()
+                },
                 node: it.node,
                 maker: it.maker,
                 points: it.points,

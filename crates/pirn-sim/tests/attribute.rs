@@ -47,3 +47,29 @@ fn what_a_simulated_thread_prints_is_captured_by_the_harness() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("1 passed") && !text.contains("by "), "{text}");
 }
+
+/// Runs this test in a process of its own, where `variable` is set. Returns what it writes to
+/// standard error.
+fn errors_of_child(variable: &str) -> String {
+    let own = std::env::current_exe().unwrap();
+    let name = thread::current().name().unwrap().to_owned();
+    let output = std::process::Command::new(own)
+        .args([&name, "--exact", "--nocapture", "--test-threads=2"])
+        .env(variable, "1")
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_crash_says_the_seed() {
+    const CRASHES: &str = "PIRN_TEST_CRASHES";
+    if std::env::var_os(CRASHES).is_some() {
+        return Sim::new().seeds(7..8).check(|| {
+            thread::spawn(|| std::process::abort()).join().unwrap();
+        });
+    }
+    let errors = errors_of_child(CRASHES);
+    assert!(errors.contains("crashes in the run of seed 7:"), "{errors}");
+}
