@@ -59,10 +59,10 @@ const CRATES: [(&str, &[&str]); 7] = [
     (
         "pirn-libc",
         &[
+            "simulated",
             "forward",
             "registry",
             "posix",
-            "simulated",
             "identity",
             "cancel",
             "signals",

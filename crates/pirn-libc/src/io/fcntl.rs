@@ -4,6 +4,7 @@
 //! why their arguments may be declared here.
 
 use crate::fs::lock;
+use crate::io::simulated_sockets;
 use crate::io::tty;
 use crate::registry::interposed;
 use crate::simulated;
@@ -86,7 +87,7 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
         return sys::to_c(tty::in_foreground(fd, libc::SIGTTOU, call)) as c_int;
     }
     if request == libc::FIONREAD
-        && let Some(size) = simulated::next_datagram(fd)
+        && let Some(size) = simulated_sockets::next_datagram(fd)
     {
         // SAFETY: the caller's place for an int.
         unsafe { (argument as *mut c_int).write(size) };

@@ -9,6 +9,7 @@ pub(crate) mod pieces;
 pub(crate) mod poll;
 pub(crate) mod rw;
 pub(crate) mod select;
+pub(crate) mod simulated_sockets;
 pub(crate) mod stdio;
 pub(crate) mod transfer;
 pub(crate) mod tty;

@@ -3,6 +3,7 @@
 use crate::cancel;
 use crate::forward::checked;
 use crate::fs::cached::file_type;
+use crate::io::simulated_sockets;
 use crate::io::{pieces, transfer};
 use crate::registry::interposed;
 use crate::simulated;
@@ -76,7 +77,7 @@ unsafe fn receive(fd: c_int, buffer: *mut c_void, length: size_t) -> Option<SysR
         iov_len: length,
     };
     // SAFETY: the caller's contract.
-    unsafe { simulated::receive(fd, || pieces::message_of(&raw const place, 1), 0, |_| ()) }
+    unsafe { simulated_sockets::receive(fd, || pieces::message_of(&raw const place, 1), 0, |_| ()) }
 }
 
 #[libc_fn(point)]
@@ -103,7 +104,7 @@ unsafe fn write_here(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_
             };
             let whole = iov(length);
             let message = || pieces::message_of(&raw const whole, 1);
-            simulated::send(fd, length, message, |part| {
+            simulated_sockets::send(fd, length, message, |part| {
                 transfer::write_vectored(fd, &iov(part), 1)
             })
         }

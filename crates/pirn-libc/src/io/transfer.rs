@@ -12,6 +12,7 @@
 use crate::forward::{checked, dedicated_call};
 use crate::fs::cached::is_on_device;
 use crate::io::pieces::{self, after, transfer_all};
+use crate::io::simulated_sockets;
 use crate::io::tty;
 use crate::registry::interposed;
 use crate::{cancel, simulated, virtual_thread};
@@ -546,7 +547,7 @@ unsafe fn flagged(
 #[libc_fn(point)]
 pub unsafe fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     let place = || pieces::message_of(iov, count.max(0) as usize);
-    sys::to_c(match simulated::receive(fd, place, 0, |_| ()) {
+    sys::to_c(match simulated_sockets::receive(fd, place, 0, |_| ()) {
         Some(result) => result,
         None => read_vectored(fd, iov, count),
     })
@@ -556,5 +557,5 @@ pub unsafe fn readv(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
 pub unsafe fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
     let message = || pieces::message_of(iov, count.max(0) as usize);
     let kernel = |_| write_vectored(fd, iov, count);
-    sys::to_c(simulated::send(fd, usize::MAX, message, kernel))
+    sys::to_c(simulated_sockets::send(fd, usize::MAX, message, kernel))
 }

@@ -1,9 +1,10 @@
 //! `recvmmsg` and `sendmmsg`: several messages in one call.
 
 use crate::io::pieces;
+use crate::io::simulated_sockets;
 use crate::net::socket::{note_received_descriptors, receive, receive_message, send_message};
 use crate::registry::interposed;
-use crate::{cancel, simulated, virtual_thread};
+use crate::{cancel, virtual_thread};
 use core::ffi::{c_int, c_uint};
 use core::ptr;
 use libc::{mmsghdr, msghdr, timespec};
@@ -67,7 +68,7 @@ impl Messages {
     unsafe fn receive_any(self, fd: c_int, flags: c_int, timeout: *mut timespec) -> c_int {
         // SAFETY: the caller's contract.
         let result = unsafe {
-            if simulated::has_datagrams(fd) {
+            if simulated_sockets::has_datagrams(fd) {
                 self.receive_simulated(fd, flags, timeout)
             } else if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
                 self.receive(fd, 0, flags, timeout)
@@ -89,7 +90,7 @@ impl Messages {
     unsafe fn send_any(self, fd: c_int, flags: c_int) -> c_int {
         // SAFETY: the caller's contract.
         sys::to_c(unsafe {
-            if simulated::has_datagrams(fd) {
+            if simulated_sockets::has_datagrams(fd) {
                 self.send_simulated(fd, flags)
             } else if virtual_thread().is_none() || flags & libc::MSG_DONTWAIT != 0 {
                 self.send(fd, 0, flags)
@@ -132,7 +133,7 @@ impl Messages {
         // SAFETY: the caller's contract.
         self.each(|_, message| unsafe {
             let kernel = |_| send_message(fd, message, flags);
-            simulated::send(fd, usize::MAX, || *message, kernel)
+            simulated_sockets::send(fd, usize::MAX, || *message, kernel)
         })
     }
 

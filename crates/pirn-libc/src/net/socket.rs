@@ -6,11 +6,12 @@
 
 use crate::forward::{checked, created};
 use crate::io::pieces;
+use crate::io::simulated_sockets;
 use crate::io::transfer::asked;
 pub(crate) use crate::net::connect::{accept, accept4, connect};
 use crate::registry::interposed;
 use crate::simulated::network;
-use crate::{simulated, virtual_thread};
+use crate::virtual_thread;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use libc::{iovec, msghdr, sa_family_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -249,7 +250,7 @@ unsafe fn receive_bytes_simulated(
         }
     };
     // SAFETY: the caller's contract.
-    unsafe { simulated::receive(fd, message, flags, then) }
+    unsafe { simulated_sockets::receive(fd, message, flags, then) }
 }
 
 #[libc_fn(point)]
@@ -276,7 +277,7 @@ pub(super) unsafe fn receive_message(fd: c_int, message: *mut msghdr, flags: c_i
         }
     };
     // SAFETY: the caller's contract.
-    if let Some(result) = unsafe { simulated::receive(fd, || *message, flags, then) } {
+    if let Some(result) = unsafe { simulated_sockets::receive(fd, || *message, flags, then) } {
         return result;
     }
     let least = match virtual_thread() {
@@ -357,7 +358,7 @@ unsafe fn send_bytes_simulated(
     // SAFETY: the caller's contract, for a part of the buffer.
     let kernel = |length| unsafe { send_bytes(fd, buffer, length, flags, to) };
     // SAFETY: the caller's contract.
-    unsafe { simulated::send(fd, length, message, kernel) }
+    unsafe { simulated_sockets::send(fd, length, message, kernel) }
 }
 
 /// Sends bytes: all of them.
@@ -421,7 +422,7 @@ unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<sa_famil
 #[libc_fn(point)]
 pub unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let kernel = |_| send_message(fd, message, flags);
-    sys::to_c(simulated::send(fd, usize::MAX, || *message, kernel))
+    sys::to_c(simulated_sockets::send(fd, usize::MAX, || *message, kernel))
 }
 
 /// Sends a message: all of it.
