@@ -6,7 +6,7 @@
 //!   journal   what the disk has  -->  forgotten      -->  undoes some, by the seed
 //! ```
 //!
-//! The journal has two parts: [`contents`] of files, and [`names`] in folders. A program gets its
+//! The journal has two parts: `contents` of files, and `names` in folders. A program gets its
 //! folder from [`folder`], and reaches it by any path. Paths are not mapped: a program that is
 //! tested has its folder from its configuration, and a map would have to cover each call that takes
 //! a path or gives one back, in libc as well.

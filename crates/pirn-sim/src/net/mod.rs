@@ -86,7 +86,7 @@ impl Node {
     }
 
     /// Crashes its process: its threads never go on, nothing is dropped, and the kernel closes its
-    /// sockets, so that its peers see an end or a reset. Its [disk](crate::disk) loses what was not
+    /// sockets, so that its peers see an end or a reset. Its [disk] loses what was not
     /// synced. Does not return on the node itself.
     pub fn crash(&self) {
         self.end(|net, number| net.crash(number));
