@@ -383,13 +383,15 @@ fn o_sync_and_sync_keep_what_they_are_for() {
 
 #[test]
 fn a_crash_is_of_one_node_and_a_disk_lasts_for_a_run() {
+    // Another process may get the folder's name next.
+    let name = format!("own-{}", std::process::id());
     for seed in 0..20 {
-        let path = Arc::new(Mutex::new(PathBuf::new()));
+        let (path, file) = (Arc::new(Mutex::new(PathBuf::new())), name.clone());
         let place = Arc::clone(&path);
         passes(&run(seed, move || {
             let own = disk::folder();
             assert!(fs::read_dir(&own).unwrap().next().is_none());
-            fs::write(own.join("own"), "own").unwrap();
+            fs::write(own.join(&file), "own").unwrap();
             after_crash(
                 |folder| {
                     // As programs lock what only one process may have.
@@ -400,11 +402,11 @@ fn a_crash_is_of_one_node_and_a_disk_lasts_for_a_run() {
                 },
                 |folder| File::open(folder.join("lock")).unwrap().try_lock().unwrap(),
             );
-            assert_eq!(read(&own.join("own")).unwrap(), "own");
+            assert_eq!(read(&own.join(&file)).unwrap(), "own");
             *place.lock().unwrap() = own;
         }));
         let own = path.lock().unwrap().clone();
-        assert!(!own.join("own").exists());
+        assert!(!own.join(&name).exists());
     }
 }
 
