@@ -1,7 +1,10 @@
 //! Files on simulated disks, and crashes of their nodes.
 
+mod common;
+
+use common::{alike, passes};
 use pirn_sim::net::{self, node};
-use pirn_sim::{Outcome, Report, Sim, disk};
+use pirn_sim::{Outcome, Sim, disk};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -12,22 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-
-/// Runs the test with a seed, twice, to see that both runs are alike. A run before makes what is
-/// made lazily.
-fn run(seed: u64, test: impl Fn() + Send + Sync + 'static) -> Report {
-    let test = Arc::new(test);
-    let [_, one, other] = [(); 3].map(|()| {
-        let test = Arc::clone(&test);
-        Sim::new().run(seed, move || test())
-    });
-    assert_eq!(one.hash, other.hash, "{one:?} {other:?}");
-    one
-}
-
-fn passes(report: &Report) {
-    assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
-}
 
 /// Runs `before` on a node until it has ended, crashes the node, and returns what `after` finds in
 /// its folder.
@@ -61,7 +48,7 @@ fn found<R: Clone + Send + std::hash::Hash + Eq + 'static>(
     let all = Arc::new(Mutex::new(HashSet::new()));
     for seed in 0..seeds {
         let all = Arc::clone(&all);
-        passes(&run(seed, move || {
+        passes(alike(seed, move || {
             let found = after_crash(before, after);
             all.lock().unwrap().insert(found);
         }));
@@ -122,7 +109,7 @@ fn store_folder() -> PathBuf {
 fn what_is_acknowledged_before_it_is_synced_is_lost_in_some_seed() {
     let lost = |sync: bool| {
         (0..100).find(|&seed| {
-            let report = run(seed, move || assert!(log_with_crash(sync).is_empty()));
+            let report = alike(seed, move || assert!(log_with_crash(sync).is_empty()));
             report.outcome != Outcome::Passed
         })
     };
@@ -388,7 +375,7 @@ fn a_crash_is_of_one_node_and_a_disk_lasts_for_a_run() {
     for seed in 0..20 {
         let (path, file) = (Arc::new(Mutex::new(PathBuf::new())), name.clone());
         let place = Arc::clone(&path);
-        passes(&run(seed, move || {
+        passes(alike(seed, move || {
             let own = disk::folder();
             assert!(fs::read_dir(&own).unwrap().next().is_none());
             fs::write(own.join(&file), "own").unwrap();
@@ -412,7 +399,7 @@ fn a_crash_is_of_one_node_and_a_disk_lasts_for_a_run() {
 
 #[test]
 fn a_node_that_starts_again_finds_its_disk() {
-    passes(&run(3, || {
+    passes(alike(3, || {
         let starts = node("counter", || {
             let path = disk::folder().join("starts");
             let count: u32 = read(&path).map_or(0, |it| it.parse().unwrap());
@@ -466,7 +453,7 @@ fn what_fsync_failed_to_write_is_lost_though_the_next_one_succeeds() {
 
 #[test]
 fn what_is_not_seen_is_refused() {
-    let report = run(1, || {
+    let report = alike(1, || {
         use std::os::fd::AsRawFd;
         let path = disk::folder().join("it");
         let mut options = OpenOptions::new();
@@ -501,7 +488,7 @@ fn what_is_not_seen_is_refused() {
         // SAFETY: strings, and a stream.
         unsafe { libc::fclose(libc::fopen(path.as_ptr(), c"w".as_ptr())) };
     });
-    passes(&report);
+    let report = passes(report);
     let names: Vec<_> = report
         .refused
         .iter()

@@ -1,7 +1,10 @@
 //! Faults of a simulated network.
 
+mod common;
+
+use common::passes;
+use pirn_sim::Sim;
 use pirn_sim::net::{self, Node, node};
-use pirn_sim::{Outcome, Sim};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -11,11 +14,6 @@ use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-
-fn passes(report: pirn_sim::Report) -> pirn_sim::Report {
-    assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
-    report
-}
 
 /// Answers each byte with the same byte, a thread per connection.
 fn echo_server() {

@@ -1,5 +1,8 @@
 //! Pipes and Unix sockets in a simulation: the kernel's, and the waits for them are virtual.
 
+mod common;
+
+use common::passes;
 use pirn_sim::{Outcome, Sim};
 use std::io::{ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -9,11 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-fn passes(report: pirn_sim::Report) -> pirn_sim::Report {
-    assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
-    report
-}
 
 /// Returns an abstract address that no other process has.
 fn address(name: &str) -> SocketAddr {

@@ -1,37 +1,24 @@
 //! Timers of C's, clocks of CPU time, devices of random numbers and signals, by the seed.
 
+mod common;
+
+use common::{alike, passes};
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, zeroed};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use core::time::Duration;
+use pirn_sim::Report;
 use pirn_sim::net::node;
-use pirn_sim::{Outcome, Report, Sim};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Runs the test with a seed, twice, to see that both runs are alike. A run before makes what is
-/// made lazily.
-fn run(seed: u64, test: impl Fn() + Send + Sync + 'static) -> Report {
-    let test = Arc::new(test);
-    let [_, one, other] = [(); 3].map(|()| {
-        let test = Arc::clone(&test);
-        Sim::new().run(seed, move || test())
-    });
-    assert_eq!(one.hash, other.hash, "{one:?} {other:?}");
-    one
-}
-
-fn passes(report: &Report) {
-    assert_eq!(report.outcome, Outcome::Passed, "{report:?}");
-}
-
 /// Runs the test with some seeds.
 fn always(test: fn()) {
-    (0..20).for_each(|seed| passes(&run(seed, test)));
+    (0..20).for_each(|seed| drop(passes(alike(seed, test))));
 }
 
 /// Returns the first words of the calls that were refused.
@@ -364,7 +351,7 @@ fn random_numbers_of_devices_are_by_the_seed() {
     let seen = |seed| {
         let place = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&place);
-        passes(&run(seed, move || {
+        passes(alike(seed, move || {
             let mut bytes = [0; 40];
             for (path, part) in ["/dev/urandom", "/dev/random"]
                 .iter()
@@ -424,7 +411,7 @@ fn signals_that_a_program_sends_itself_are_by_the_seed() {
 
 #[test]
 fn what_cannot_be_by_the_seed_is_refused() {
-    let report = run(1, || {
+    let report = alike(1, || {
         let child = std::process::Command::new("true").output().unwrap_err();
         assert_eq!(child.kind(), ErrorKind::Unsupported);
         // SAFETY: no pointers but to values.
@@ -448,7 +435,7 @@ fn what_cannot_be_by_the_seed_is_refused() {
             assert_eq!(create_platform(), libc::ENOSYS);
         }
     });
-    passes(&report);
+    let report = passes(report);
     assert_eq!(
         refused(&report),
         [

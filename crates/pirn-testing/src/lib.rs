@@ -13,12 +13,18 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 mod bomb;
+mod count;
+mod drawn;
 mod gate;
+mod preload;
 mod servers;
 
 pub use bomb::{Bomb, burst, is_bomb};
+pub use count::{Count, One};
+pub use drawn::below;
 pub use gate::Gate;
 pub use pirn_testing_macros::watched;
+pub use preload::build_library;
 pub use servers::{Folder, Running, Server, watch};
 
 /// A watchdog looks how busy the machine is this often.

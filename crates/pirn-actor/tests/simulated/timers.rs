@@ -43,7 +43,7 @@ fn a_message_comes_once_and_not_early_unless_it_was_cancelled() {
     let mut come = std::mem::take(&mut *come.lock().unwrap());
     come.sort_unstable();
     let all = (0..3).flat_map(|setter| (0..4).map(move |n| 10 * setter + n));
-    // What is being sent when it is cancelled arrives.
+    // A message that the timer is sending when it is cancelled still arrives.
     let neither = all.filter(|n| !come.contains(n) && !cancelled.contains(n));
     assert_eq!(neither.count(), 0);
     assert!(

@@ -15,21 +15,7 @@ use shared::PIRN;
 /// Returns the path of `libpirn.so`, which cargo does not build for the tests by itself.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let folder = Path::new(PIRN).parent().unwrap();
-        // For another processor cargo adds a folder, and the variable says so.
-        let is_cross = usize::from(env::var_os("CARGO_BUILD_TARGET").is_some());
-        let target = folder.ancestors().nth(1 + is_cross).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "pirn-preload"]);
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        cargo.arg("--target-dir").arg(target);
-        if folder.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-        folder.join("libpirn.so")
-    })
+    LIBRARY.get_or_init(|| pirn_testing::build_library(Path::new(PIRN).parent().unwrap()))
 }
 
 /// Runs `pirn run` with these arguments.

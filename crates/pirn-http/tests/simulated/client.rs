@@ -1,17 +1,12 @@
 //! A client that knows which answers it waits for, and what is drawn.
 
-use std::hash::{BuildHasher, RandomState};
+pub use pirn_testing::below;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
 pub const SERVER: &str = "server:80";
-
-/// Returns a number below `end`, by the seed.
-pub fn below(end: u64) -> u64 {
-    RandomState::new().hash_one(()) % end
-}
 
 /// Sleeps for less than this number of milliseconds.
 pub fn nap(millis: u64) {

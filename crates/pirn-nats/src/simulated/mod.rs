@@ -10,8 +10,9 @@ use crate::serve::Holding;
 use crate::{Call, DurableOptions, Remote, wire};
 use pirn::thread::sleep_interruptible;
 use pirn_actor::{Address, AskError, Exit};
+use pirn_testing::below;
 use serde::{Deserialize, Serialize};
-use server::{Server, Wire, below, nap};
+use server::{Server, Wire, nap};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -148,7 +149,7 @@ fn one_holder() {
     for (asker, (node, _)) in nodes.iter().enumerate() {
         let storage: Worker = node.find("storage");
         let asker = asker as u64;
-        // What was sent before may take some time.
+        // Messages that were sent before may take some time.
         let answers = (100..110).map(|number| storage.ask(Work { asker, number }));
         assert!(answers.into_iter().any(|answer| answer.is_ok()));
     }

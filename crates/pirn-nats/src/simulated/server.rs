@@ -7,18 +7,13 @@ use crate::error::NodeError;
 use crate::packet::{Fault, Head, Packet};
 use crate::poison::locked;
 use core::time::Duration;
+use pirn_testing::below;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
-
-/// Returns a number below `end`, by the seed.
-pub(super) fn below(end: u64) -> u64 {
-    RandomState::new().hash_one(()) % end
-}
 
 /// Sleeps for less than this number of milliseconds.
 pub(super) fn nap(millis: u64) {
@@ -73,7 +68,7 @@ struct Item {
     taken: Option<Arc<Wire>>,
 }
 
-/// What is between a node and the server.
+/// The connection of a node to the server.
 #[derive(Default)]
 pub(super) struct Wire {
     is_cut: AtomicBool,

@@ -148,15 +148,3 @@ fn numbers() {
     println!("| bug | first seed, mean of 12 | failing | switches: median, most | lost |");
     for_each(Bug::measure);
 }
-
-/// Prints the first failure of each, by which processes are compared.
-#[test]
-#[ignore = "no test: a table"]
-fn hashes() {
-    for_each(|bug| {
-        if let Some(failure) = bug.first(0..1000) {
-            let report = failure.report;
-            println!("{} {} {:016x}", bug.name, report.seed, report.hash);
-        }
-    });
-}

@@ -1,19 +1,12 @@
-//! What is drawn, and what is counted.
+//! Times that the tests draw, and their limits.
 
 use pirn::thread;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+pub use pirn_testing::{Count, One, below};
 use std::time::Duration;
 
 pub const HOUR: Duration = Duration::from_secs(3600);
 /// How late a thread may be in a run without pauses: points take some 100 ns.
 pub const SLACK: Duration = Duration::from_millis(1);
-
-/// Returns a number below `end`, by the seed.
-pub fn below(end: u64) -> u64 {
-    RandomState::new().hash_one(()) % end
-}
 
 pub fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -23,29 +16,4 @@ pub fn millis(millis: u64) -> Duration {
 /// interrupted.
 pub fn nap(millis: u64) -> bool {
     thread::sleep_interruptible(Duration::from_micros(below(1000 * millis))).is_ok()
-}
-
-/// A number of things that are there.
-#[derive(Clone, Default)]
-pub struct Count(Arc<AtomicUsize>);
-
-/// One of them.
-pub struct One(Count);
-
-impl Count {
-    /// Adds one, until it is dropped. Returns how many there are with it.
-    pub fn add(&self) -> (One, usize) {
-        let with_it = self.0.fetch_add(1, SeqCst) + 1;
-        (One(self.clone()), with_it)
-    }
-
-    pub fn get(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-}
-
-impl Drop for One {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, SeqCst);
-    }
 }
