@@ -115,7 +115,7 @@ pub trait Network: Sync {
     fn refused(&self, call: &'static str);
 }
 
-/// What threads of a simulation find in the kernel's place, but for sockets.
+/// Answers system calls of a simulation's threads in the kernel's place, but for sockets.
 pub trait Kernel: Sync {
     /// Makes a system call on files, timers, random numbers or children. `None`: the kernel is to
     /// make it.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// How often a claim was made, in all runs of a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// What was claimed.
+    /// The name that the program has given it.
     pub name: String,
     /// How often.
     pub made: u64,

@@ -1,17 +1,18 @@
 //! Virtual time: the clock of all that runs in the simulation. The threads outside, such as the
 //! test harness, have the machine's.
 //!
-//! It stands still while code runs, but for the cost of points and of each reading: a loop that
-//! waits for a time must see it come. If no thread is runnable, it goes to the next deadline.
+//! Each point and each reading of a clock takes some nanoseconds, so that a loop that waits for a
+//! time sees it come. Other code takes no time. If no thread is runnable, the clock goes to the
+//! next deadline.
 
+use crate::run::is_inside;
 use crate::{net, world};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 use libc::{clockid_t, time_t, timespec, timeval};
-use pirn_rt::no_suspend::NoSuspend;
-use pirn_rt::{sched, time, vthread};
+use pirn_rt::{time, vthread};
 
 /// The monotonic clock at the beginning of each run. No machine runs for 31 years, so the threads
 /// of the machine take no deadline of the simulation for one that has passed.
@@ -71,11 +72,6 @@ pub(crate) fn install() {
         MACHINES.store(machines, Relaxed);
         time::LIBCS_CLOCK.store(read as *mut c_void, Relaxed);
     }
-}
-
-/// Returns whether the calling thread is one of the simulation's, or its carrier.
-fn is_inside() -> bool {
-    sched::carrier(&NoSuspend::new()).is_some()
 }
 
 /// `clock_gettime`.

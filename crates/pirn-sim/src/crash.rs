@@ -6,6 +6,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use libc::{sigaction, siginfo_t};
 use pirn_rt::sys;
+use std::io::Write;
 use std::sync::OnceLock;
 
 const SIGNALS: [c_int; 5] = [
@@ -19,7 +20,7 @@ const SIGNALS: [c_int; 5] = [
 /// The seed of the run; the largest number between runs. Relaxed: no other data.
 static SEED: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// What was to be done at the signals before.
+/// The actions that the signals had before.
 static BEFORE: OnceLock<[sigaction; SIGNALS.len()]> = OnceLock::new();
 
 /// Notes which seed runs from now on; none between runs.
@@ -49,10 +50,14 @@ pub(crate) fn install() {
 extern "C" fn on_crash(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
     let seed = SEED.load(Relaxed);
     if seed != u64::MAX {
+        // Without the allocator: the crash may be in it.
         let mut digits = [0; 20];
+        let mut rest = &mut digits[..];
+        let _ = write!(rest, "{seed}");
+        let length = 20 - rest.len();
         sys::complain(&[
             "pirn: the process crashes in the run of seed ",
-            decimal(seed, &mut digits),
+            core::str::from_utf8(&digits[..length]).unwrap_or_default(),
             ": again by PIRN_SIM and the name of the test\n",
         ]);
     }
@@ -65,18 +70,4 @@ extern "C" fn on_crash(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
         // SAFETY: no pointers. It comes when this handler has returned.
         unsafe { libc::raise(signal) };
     }
-}
-
-/// Writes a number, without memory of the allocator's.
-fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &str {
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    core::str::from_utf8(&digits[start..]).unwrap_or_default()
 }

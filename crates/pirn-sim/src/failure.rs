@@ -51,7 +51,7 @@ impl fmt::Display for Failure {
         write!(f, "\n  {confirmed}")?;
         let all = report.switches.len();
         match needed {
-            None => write!(f, "\n  {all} switches, without the last ones:")?,
+            None => write!(f, "\n  {all} switches, of which these are the first:")?,
             Some(needed) => {
                 let left = needed.len();
                 write!(f, "\n  shrunk from {all} switches to {left}:")?;

@@ -1,5 +1,5 @@
-//! What threads of a simulation find in the kernel's place, but for sockets; and what they are
-//! refused, because it would be in real time or beside the simulation.
+//! The system calls that the simulation answers in the kernel's place, but for sockets; and those
+//! that it refuses, because they would be in real time or beside the simulation.
 
 use crate::{clock, disk, entropy, program, timers, world};
 use core::ffi::{c_int, c_long, c_void};

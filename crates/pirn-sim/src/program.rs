@@ -18,7 +18,6 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
-use libc::pthread_attr_t;
 use pirn_rt::blocking::fds;
 use pirn_rt::sched::simulation;
 use pirn_rt::stack::{LARGEST_STACK, main_stack_size};
@@ -34,11 +33,6 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 pub type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 unsafe extern "C" {
-    fn pirn_replace_first_thread(
-        attributes: *const pthread_attr_t,
-        start: Start,
-        argument: *mut c_void,
-    ) -> c_int;
     fn pirn_count_pthreads(counts: *mut u64, room: usize) -> usize;
 }
 
@@ -69,15 +63,7 @@ pub unsafe fn run(
     }
     world::begin(Options {
         seed,
-        // Most points of such a program are calls, few and far between: a walk finds the most.
-        strategy: match seed % 5 {
-            3 => Strategy::StickyWalk(2 << (seed / 5 % 4)),
-            4 => Strategy::Pct {
-                changes: 1 + (seed / 5 % 3) as u32,
-                points: 300,
-            },
-            _ => Strategy::RandomWalk,
-        },
+        strategy: Strategy::of_program(seed),
         places: 8,
         pauses: one_in,
         longest_pause: longest.as_nanos() as u64,
@@ -91,7 +77,7 @@ pub unsafe fn run(
     let error = unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr());
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
-        let error = pirn_replace_first_thread(attributes.as_ptr(), start, argument);
+        let error = pirn_posix::pirn_replace_first_thread(attributes.as_ptr(), start, argument);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         error
     };

@@ -199,16 +199,13 @@ const ROOT_STACK: usize = 2 << 20;
 /// Starts the runtime with the simulator.
 pub(crate) fn prepare() -> io::Result<()> {
     static ONCE: Once = Once::new();
-    unsafe extern "C" {
-        safe fn pirn_make_pthreads_virtual(which: core::ffi::c_int);
-    }
     /// Of those that virtual threads make.
     const INSIDE: core::ffi::c_int = 2;
     pirn::__private::simulate(&World)?;
     ONCE.call_once(|| {
         points::keep();
         pirn_libc::simulated::install(&net::Calls, &kernel::Calls);
-        pirn_make_pthreads_virtual(INSIDE);
+        pirn_posix::pirn_make_pthreads_virtual(INSIDE);
         clock::install();
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| match is_inside() {
@@ -219,7 +216,7 @@ pub(crate) fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether the calling thread is one of the simulation's.
+/// Returns whether the calling thread is one of the simulation's, or its carrier.
 pub(crate) fn is_inside() -> bool {
     sched::carrier(&NoSuspend::new()).is_some()
 }

@@ -1,7 +1,11 @@
 //! A run, step by step: as text, or for Perfetto, with a track for each thread, below its node.
 
 use crate::failure::thread;
+use crate::net::name_of;
 use crate::run::Report;
+use crate::world::Step;
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -39,11 +43,7 @@ fn text(report: &Report) -> String {
             let _ = writeln!(out, "            {} {what}", seconds(*at));
         }
         let [from, to] = [step.from, step.to].map(|number| thread(report, number));
-        let kind = step
-            .kind
-            .map_or("waits".to_owned(), |kind| format!("{kind:?}"));
-        let place = &step.place;
-        let at = seconds(step.at);
+        let (kind, place, at) = (kind(step), &step.place, seconds(step.at));
         let _ = writeln!(out, "step {number:6} {at} {from} {kind} {place} -> {to}");
     }
     out
@@ -57,55 +57,43 @@ fn seconds(nanos: u64) -> String {
 /// thread's slices are the times in which it ran.
 fn perfetto(report: &Report) -> String {
     let node = |number: u32| report.threads.get(number as usize).map_or(0, |it| it.node);
-    let micros = |nanos: u64| format!("{}.{:03}", nanos / 1000, nanos % 1000);
+    let micros = |nanos: u64| nanos as f64 / 1000.0;
     let mut events = Vec::new();
     for (number, it) in (0..).zip(&report.threads) {
-        let (name, node) = (text_of(&thread(report, number)), it.node);
-        events.push(format!(
-            r#"{{"ph":"M","pid":{node},"tid":{number},"name":"thread_name","args":{{"name":{name}}}}}"#
-        ));
+        let name = json!({ "name": thread(report, number) });
+        events.push(
+            json!({ "ph": "M", "pid": it.node, "tid": number, "name": "thread_name", "args": name }),
+        );
     }
-    let mut nodes: Vec<_> = report.threads.iter().map(|it| it.node).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
+    let nodes: BTreeSet<_> = report.threads.iter().map(|it| it.node).collect();
     for node in nodes {
-        let name = text_of(&crate::net::name_of(node));
-        events.push(format!(
-            r#"{{"ph":"M","pid":{node},"tid":0,"name":"process_name","args":{{"name":{name}}}}}"#
-        ));
+        let name = json!({ "name": name_of(node) });
+        events.push(
+            json!({ "ph": "M", "pid": node, "tid": 0, "name": "process_name", "args": name }),
+        );
     }
     for (step, next) in report.trace.iter().zip(report.trace.iter().skip(1)) {
-        // The place is the one at which the slice ends.
-        let place = text_of(&next.place);
-        let end = next
-            .kind
-            .map_or("waits".to_owned(), |kind| format!("{kind:?}"));
-        let (number, node) = (step.to, node(step.to));
-        let (at, length) = (micros(step.at), micros(next.at - step.at));
-        let slice = format!(r#""ph":"X","pid":{node},"tid":{number},"ts":{at},"dur":{length}"#);
-        events.push(format!(
-            r#"{{{slice},"name":"{end}","args":{{"until":{place}}}}}"#
-        ));
+        events.push(json!({
+            "ph": "X",
+            "pid": node(step.to),
+            "tid": step.to,
+            "ts": micros(step.at),
+            "dur": micros(next.at - step.at),
+            "name": kind(next),
+            // The place is the one at which the slice ends.
+            "args": { "until": next.place },
+        }));
     }
     for (at, what) in &report.faults {
-        let (at, what) = (micros(*at), text_of(what));
-        events.push(format!(
-            r#"{{"ph":"i","s":"g","pid":0,"tid":0,"ts":{at},"name":{what}}}"#
-        ));
+        events.push(
+            json!({ "ph": "i", "s": "g", "pid": 0, "tid": 0, "ts": micros(*at), "name": what }),
+        );
     }
-    format!("{{\"traceEvents\":[\n{}\n]}}\n", events.join(",\n"))
+    json!({ "traceEvents": events }).to_string()
 }
 
-/// Returns a string of JSON.
-fn text_of(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.extend(format!("\\u{:04x}", c as u32).chars()),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+/// Returns at what kind of point the thread was left.
+fn kind(step: &Step) -> String {
+    let kind = step.kind.map(|kind| format!("{kind:?}"));
+    kind.unwrap_or_else(|| "waits".to_owned())
 }

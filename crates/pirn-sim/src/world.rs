@@ -426,28 +426,16 @@ pub(crate) fn note_fault(what: impl FnOnce() -> String) {
     }
 }
 
-/// Returns the name of the running thread, which it may have given itself; empty if it has none.
+/// Returns the name of the running thread, which it may have given itself, or has from its maker.
 fn own_name(thread: &Core) -> String {
     if let Some(name) = thread.name() {
         return name.to_owned();
     }
-    let own = |it: libc::pthread_t| {
-        let mut name = [0_u8; 16];
-        // SAFETY: so much room is there; the thread is alive.
-        unsafe { libc::pthread_getname_np(it, name.as_mut_ptr().cast(), name.len()) };
-        let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-        name.to_string_lossy().into_owned()
-    };
-    // SAFETY: no arguments.
-    let name = own(unsafe { libc::pthread_self() });
-    // A thread without a name has the program's.
-    let program = std::env::args_os().next().unwrap_or_default();
-    let program = program.to_string_lossy();
-    let file = program.rsplit('/').next().unwrap_or_default();
-    match file.starts_with(&name) {
-        true => String::new(),
-        false => name,
-    }
+    let mut name = [0_u8; 16];
+    // SAFETY: so much room is there; the thread is alive.
+    unsafe { libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), 16) };
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Mixes a step into the hash of those before it.

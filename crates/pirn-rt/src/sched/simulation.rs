@@ -3,8 +3,8 @@
 //!
 //! A simulated runtime has one carrier, no monitor, and a [`Simulator`]. No thread goes on the
 //! processor's queue: their [`Home`](crate::vthread::record::Home) says that they are queued
-//! elsewhere, as for threads with a scheduler of the program. So the paths of other runtimes pay
-//! nothing, but for the load in [`point`].
+//! elsewhere, as for threads with a scheduler of the program. So other runtimes pay one load for
+//! each [`point`], and nothing else.
 //!
 //! ```text
 //!   a thread becomes runnable      sched::inject       runnable()

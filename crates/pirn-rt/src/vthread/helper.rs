@@ -77,9 +77,11 @@ where
     let created = unsafe { create(stack, run::<F>, task.cast()) };
     match created {
         0 => {
-            let mut rounds = 0..;
-            while IN_ORDER.load(SeqCst) && RUNNING.load(SeqCst) == before {
-                rounds.next().into_iter().for_each(sys::back_off);
+            for look in 0.. {
+                if !IN_ORDER.load(SeqCst) || RUNNING.load(SeqCst) != before {
+                    break;
+                }
+                sys::back_off(look);
             }
             Ok(())
         }

@@ -91,8 +91,8 @@ impl Dirty {
         self.changes.push(change);
     }
 
-    /// Notes that the disk has the file, which is of this size, but for what is lost. Returns
-    /// whether it has all of it.
+    /// Notes that the program has synced the file, which has this size: the disk has all sectors
+    /// but the lost ones. Returns whether none is lost.
     pub(super) fn sync(&mut self, size: u64) -> bool {
         self.changes.clear();
         self.sectors.retain(|number, _| self.lost.contains(number));

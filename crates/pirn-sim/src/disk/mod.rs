@@ -75,7 +75,7 @@ struct Disks {
     kept: u64,
 }
 
-/// What is not on a disk.
+/// The changes that are not on a disk yet.
 #[derive(Default)]
 struct Disk {
     files: BTreeMap<u64, Dirty>,

@@ -18,7 +18,7 @@ pub(super) struct Name {
     pub(super) name: OsString,
 }
 
-/// What is to be restored at a name.
+/// The file or folder that an undone deed restores at a name.
 pub(super) enum Old {
     /// Anything but a folder: it has another name here.
     File(PathBuf),

@@ -4,7 +4,7 @@ use pirn_rt::environment;
 use std::ffi::OsStr;
 
 /// Variables that other code than the settings reads.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 11] = [
     environment::QUIET,
     "PIRN_NO_GUARD_MARKERS",
     "PIRN_NO_FSGSBASE",
@@ -17,9 +17,6 @@ const OTHERS: [&str; 13] = [
     "PIRN_PLATFORM",
     "PIRN_PTHREADS",
     "PIRN_SEED",
-    // Of simulations.
-    "PIRN_SIM",
-    "PIRN_SIM_SEEDS",
 ];
 
 /// Prefixes of the variables of `pirn-sim`, and of this project's own tests.
@@ -100,7 +97,7 @@ mod tests {
         for (name, meant) in [
             ("PIRN_PARALELISM", "PIRN_PARALLELISM"),
             ("PIRN_STACKSIZE", "PIRN_STACK_SIZE"),
-            ("PIRN_SPIN_MS", "PIRN_SPIN_US"),
+            ("PIRN_SPIN", "PIRN_SPIN_US"),
             ("PIRN_SPARE_CARRIER", "PIRN_SPARE_CARRIERS"),
         ] {
             let line = line(name).unwrap();
